@@ -1,0 +1,227 @@
+//===- CommIRTransferOps.td - The lowered plan --------------*- tablegen -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One SPMD text: what every rank does, in terms of its group ranks. Local
+// memory, tiles of it, asynchronous communication and kernel launches. Tiles are
+// `!commir.tile` until commir-localize gives them sizes as memrefs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DIALECT_COMMIR_TRANSFER_OPS
+#define DIALECT_COMMIR_TRANSFER_OPS
+
+include "dialect/CommIR/CommIROps.td"
+
+def CommIR_TokenType : TypeDef<CommIR_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a transfer under way; `commir.wait` takes it";
+}
+
+def CommIR_Tile : AnyTypeOf<[CommIR_TileType, AnyMemRef], "a tile or memref">;
+
+def CommIR_GroupRankOp : CommIR_Op<"group_rank", [Pure]> {
+  let summary = "this rank's coordinate on a level";
+  let description = [{
+    ```mlir
+    %r = commir.group_rank "gpu"
+    ```
+  }];
+  let arguments = (ins StrAttr:$level);
+  let results = (outs Index:$rank);
+  let assemblyFormat = "$level attr-dict";
+}
+
+def CommIR_PositionOp : CommIR_Op<"position", [Pure]> {
+  let summary = "the first global position of a part of an axis";
+  let description = [{
+    ```mlir
+    %p = commir.position sk : %part of 4
+    ```
+  }];
+  let arguments = (ins StrAttr:$axis, Index:$part, I64Attr:$parts,
+                       DefaultValuedAttr<I64Attr, "1">:$divisor);
+  let results = (outs Index:$position);
+  let assemblyFormat = [{
+    custom<Name>($axis) `:` $part `of` $parts (`per` $divisor^)? attr-dict
+  }];
+}
+
+def CommIR_AllocOp : CommIR_Op<"alloc"> {
+  let summary = "local memory for parts of a buffer";
+  let description = [{
+    Room for `slots` copies of the largest part. An axis in `parts` is held one
+    part at a time; the others as `placement` cuts them.
+
+    ```mlir
+    %s = commir.alloc slots 2 placement [h -> gpu1] parts {sk = 4}
+        : !commir.buffer<[b, sk, h, 128], bf16>
+    ```
+  }];
+  let arguments = (ins I64Attr:$slots, CommIR_PlacementAttr:$placement,
+                       DictionaryAttr:$parts);
+  let results = (outs CommIR_BufferType:$buffer);
+  let assemblyFormat = [{
+    `slots` $slots `placement` custom<Placement>($placement) `parts` $parts
+    attr-dict `:` type($buffer)
+  }];
+}
+
+def CommIR_PartOp : CommIR_Op<"part", [Pure, AttrSizedOperandSegments]> {
+  let summary = "a tile of local memory: one part of each axis named";
+  let description = [{
+    Axes that are not named are taken as far as the rank holds them.
+
+    ```mlir
+    %k = commir.part %K slot %s [sk : %p of 4] : !commir.buffer<[b, sk], f32>
+        -> !commir.tile<[b, sk], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_BufferType:$buffer, Optional<Index>:$slot,
+                       Variadic<Index>:$indices, StrArrayAttr:$axes,
+                       DenseI64ArrayAttr:$counts);
+  let results = (outs CommIR_TileType:$tile);
+  let assemblyFormat = [{
+    $buffer (`slot` $slot^)? custom<Parts>($indices, $axes, $counts) attr-dict
+    `:` type($buffer) `->` type($tile)
+  }];
+}
+
+/// Every op that starts a transfer: it names the level whose group takes part,
+/// and gives a token.
+class CommIR_StartOp<string opMnemonic, list<Trait> traits = []>
+    : CommIR_Op<opMnemonic # ".start", traits> {
+  let results = (outs CommIR_TokenType:$token);
+}
+
+def CommIR_ExchangeStartOp : CommIR_StartOp<"exchange"> {
+  let summary = "send one tile and receive another within a level's group";
+  let description = [{
+    Peers are group ranks. Nothing is sent or received unless `when` holds, which
+    must be the same on all ranks of the group.
+
+    ```mlir
+    // gpu:    0        1        2          0        1        2
+    //       [ K0 ] <-[ K1 ] <-[ K2 ]  =>  [ K1 ]   [ K2 ]   [ K0 ]
+    %t = commir.exchange.start %own to %left, %slot from %right on "gpu" when %more
+        : !commir.tile<[sk], f32>, !commir.tile<[sk], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_Tile:$source, Index:$to, CommIR_Tile:$target,
+                       Index:$from, StrAttr:$level, I1:$when);
+  let assemblyFormat = [{
+    $source `to` $to `,` $target `from` $from `on` $level `when` $when attr-dict
+    `:` type($source) `,` type($target)
+  }];
+}
+
+def CommIR_AllGatherStartOp : CommIR_StartOp<"all_gather"> {
+  let summary = "every rank of a level's group gets the tiles of all";
+  let description = [{
+    The tile of member m lands in slot m of the target. Once localized, `bytes`
+    holds the length of each member's tile.
+
+    ```mlir
+    // gpu:    0      1      2              0            1            2
+    //       [K0]   [K1]   [K2]   =>   [K0 K1 K2]   [K0 K1 K2]   [K0 K1 K2]
+    %t = commir.all_gather.start %own into %slots on "gpu" along sk
+        : !commir.tile<[sk], f32>, !commir.buffer<[sk], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_Tile:$source,
+      AnyTypeOf<[CommIR_BufferType, AnyMemRef]>:$target,
+      Optional<MemRefOf<[I64]>>:$bytes, StrAttr:$level, StrAttr:$axis);
+  let assemblyFormat = [{
+    $source `into` $target (`bytes` $bytes^ `:` type($bytes))? `on` $level
+    `along` custom<Name>($axis) attr-dict `:` type($source) `,` type($target)
+  }];
+}
+
+def CommIR_WaitOp : CommIR_Op<"wait"> {
+  let summary = "until a transfer is complete on this rank";
+  let description = [{
+    ```mlir
+    commir.wait %t
+    ```
+  }];
+  let arguments = (ins CommIR_TokenType:$token);
+  let assemblyFormat = "$token attr-dict";
+}
+
+def CommIR_FillOp : CommIR_Op<"fill"> {
+  let summary = "write a merge's identity to a tile";
+  let description = [{
+    ```mlir
+    commir.fill %acc with 0.0 : !commir.tile<[i, j], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_Tile:$tile, F64Attr:$value);
+  let assemblyFormat = "$tile `with` $value attr-dict `:` type($tile)";
+}
+
+def CommIR_CopyOp : CommIR_Op<"copy"> {
+  let summary = "copy a tile to one of the same shape, converting its elements";
+  let description = [{
+    ```mlir
+    commir.copy %acc to %out : !commir.tile<[i], f32> to !commir.tile<[i], bf16>
+    ```
+  }];
+  let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target);
+  let assemblyFormat = [{
+    $source `to` $target attr-dict `:` type($source) `to` type($target)
+  }];
+}
+
+def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
+  let summary = "run a kernel on tiles, merging into its results";
+  let description = [{
+    `at` gives the global positions where the tiles begin, in the order that the
+    kernel's signature asks for.
+
+    ```mlir
+    commir.launch "matmul" ins(%a, %b : ...) outs(%c : ...) at()
+    ```
+  }];
+  let arguments = (ins StrAttr:$kernel, Variadic<CommIR_Tile>:$inputs,
+                       Variadic<CommIR_Tile>:$outputs,
+                       Variadic<Index>:$positions,
+                       OptionalAttr<CommIR_MaskAttr>:$mask,
+                       OptionalAttr<F64Attr>:$scale,
+                       OptionalAttr<I64Attr>:$group);
+  let assemblyFormat = [{
+    $kernel `ins` `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:`
+    type($outputs) `)` `at` `(` $positions `)`
+    (`mask` `(` custom<Mask>($mask)^ `)`)? attr-dict
+  }];
+}
+
+def CommIR_MemoryOp : CommIR_Op<"memory", [Pure]> {
+  let summary = "the bytes of an argument, or of the plan's arena";
+  let description = [{
+    ```mlir
+    %a = commir.memory argument 0 : memref<?xi8>
+    %w = commir.memory arena : memref<?xi8>
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$argument);
+  let results = (outs AnyMemRef:$bytes);
+  let assemblyFormat = [{
+    (`argument` $argument^) : (`arena`)? attr-dict `:` type($bytes)
+  }];
+}
+
+def CommIR_StatusOp : CommIR_Op<"status"> {
+  let summary = "0, or the code of this run's first failure";
+  let description = [{
+    ```mlir
+    %s = commir.status
+    ```
+  }];
+  let results = (outs I32:$status);
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // DIALECT_COMMIR_TRANSFER_OPS

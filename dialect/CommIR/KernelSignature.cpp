@@ -1,0 +1,196 @@
+//===- KernelSignature.cpp - Shapes that a kernel takes and gives ---------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/KernelSignature.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+StringRef KernelSignature::known(StringRef kernel) {
+  return llvm::StringSwitch<StringRef>(kernel)
+      .Case("matmul", "m k, k n -> m n")
+      .Case("attention_fwd",
+            "b sq h d, b sk h/g d, b sk h/g e -> b sq h e, b h sq")
+      .Default("");
+}
+
+StringRef KernelSignature::knownNames() { return "'matmul', 'attention_fwd'"; }
+
+SmallVector<KernelSignature::Dim>
+KernelSignature::positions(StringRef kernel) {
+  if (kernel == "attention_fwd")
+    return {{"sq"}, {"sk"}, {"h"}, {"h", /*divided=*/true}};
+  return {};
+}
+
+static std::optional<SmallVector<KernelSignature::Shape>>
+parseShapes(StringRef text) {
+  SmallVector<KernelSignature::Shape> shapes;
+  SmallVector<StringRef> pieces;
+  text.split(pieces, ',');
+  for (StringRef piece : pieces) {
+    KernelSignature::Shape &shape = shapes.emplace_back();
+    SmallVector<StringRef> words;
+    piece.split(words, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    if (words.empty())
+      return std::nullopt;
+    for (StringRef word : words) {
+      auto [letter, divisor] = word.split('/');
+      if (letter.empty() || (word.contains('/') && divisor.empty()))
+        return std::nullopt;
+      shape.push_back({letter, !divisor.empty()});
+    }
+  }
+  return shapes;
+}
+
+std::optional<KernelSignature> KernelSignature::parse(StringRef text) {
+  auto [operands, results] = text.split("->");
+  auto parsedOperands = parseShapes(operands);
+  auto parsedResults = parseShapes(results);
+  if (!parsedOperands || !parsedResults)
+    return std::nullopt;
+  return KernelSignature{*parsedOperands, *parsedResults};
+}
+
+static StringRef getSignatureText(KernelOp kernel) {
+  if (std::optional<StringRef> given = kernel.getSignature())
+    return *given;
+  return KernelSignature::known(kernel.getKernel());
+}
+
+DimAttr mlir::commir::getBoundDim(KernelOp kernel, KernelSignature::Dim dim) {
+  std::optional<KernelSignature> signature =
+      KernelSignature::parse(getSignatureText(kernel));
+  if (!signature)
+    return {};
+  for (auto [shape, input] :
+       llvm::zip(signature->operands, kernel.getInputs()))
+    for (auto [found, bound] :
+         llvm::zip(shape, cast<TileType>(input.getType()).getDims()))
+      if (found == dim)
+        return bound;
+  return {};
+}
+
+namespace {
+/// Binds the letters of a signature to tile dimensions, one value at a time.
+class ShapeUnifier {
+public:
+  explicit ShapeUnifier(KernelOp kernel) : kernel(kernel) {}
+
+  LogicalResult unify(const KernelSignature::Shape &shape, Value value,
+                      const Twine &where) {
+    ArrayRef<DimAttr> dims = cast<TileType>(value.getType()).getDims();
+    if (dims.size() != shape.size())
+      return kernel.emitOpError()
+             << where << " of kernel '" << kernel.getKernel()
+             << "' must have as many dimensions as its signature, "
+             << shape.size() << ", got " << dims.size();
+    for (auto [dim, bound] : llvm::zip(shape, dims))
+      if (failed(unify(dim, bound, where)))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult unify(KernelSignature::Dim dim, DimAttr bound,
+                      const Twine &where) {
+    std::string key = dim.letter.str() + (dim.divided ? "/" : "");
+    auto [it, fresh] = letters.try_emplace(key, bound);
+    bool agrees = it->second == bound;
+    // `h/g` is a fraction of the axis that `h` is bound to.
+    auto whole = letters.find(dim.letter);
+    if (fresh && dim.divided && whole != letters.end())
+      agrees = bound.isConstant() ? bound == whole->second
+                                  : bound.getAxis() == whole->second.getAxis();
+    if (agrees)
+      return success();
+    DimAttr expected = fresh ? whole->second : it->second;
+    return kernel.emitOpError()
+           << "dimension '" << dim.letter << (dim.divided ? "/g" : "")
+           << "' must agree across the kernel, expected " << describe(expected)
+           << " but " << where << " has " << describe(bound);
+  }
+
+  static std::string describe(DimAttr dim) {
+    if (dim.isConstant())
+      return std::to_string(dim.getValue());
+    std::string text = "'" + dim.getAxis().str();
+    if (dim.getDivisor() != 1)
+      text += "/" + std::to_string(dim.getDivisor());
+    return text + "'";
+  }
+
+  KernelOp kernel;
+  llvm::StringMap<DimAttr> letters;
+};
+} // namespace
+
+static LogicalResult verifyMask(KernelOp kernel) {
+  std::optional<MaskAttr> mask = kernel.getMask();
+  if (!mask)
+    return success();
+  DimAttr query = getBoundDim(kernel, {"sq"});
+  DimAttr key = getBoundDim(kernel, {"sk"});
+  if (!query || !key || query.isConstant() || key.isConstant())
+    return kernel.emitOpError()
+           << "mask must be given to a kernel over sq and sk, '"
+           << kernel.getKernel() << "' is not";
+  auto program = kernel->getParentOfType<ProgramOp>();
+  if (mask->getDocuments().empty() || !program)
+    return success();
+  int64_t end = mask->getDocuments().back();
+  for (DimAttr dim : {query, key}) {
+    AxisAttr axis = program.getAxis(dim.getAxis());
+    if (axis && axis.getExtent() != end)
+      return kernel.emitOpError()
+             << "document bounds must end at the extent of both axes, got "
+             << end << " for axis '" << axis.getName() << "' of extent "
+             << axis.getExtent();
+  }
+  return success();
+}
+
+LogicalResult mlir::commir::verifySignature(KernelOp kernel) {
+  StringRef text = getSignatureText(kernel);
+  if (text.empty())
+    return kernel.emitOpError()
+           << "kernel '" << kernel.getKernel()
+           << "' must be known or give a signature, as in signature(\"m k, k n "
+              "-> m n\"); known are "
+           << KernelSignature::knownNames();
+  std::optional<KernelSignature> signature = KernelSignature::parse(text);
+  if (!signature)
+    return kernel.emitOpError() << "signature \"" << text
+                                << "\" must list operands and results, as in "
+                                   "\"m k, k n -> m n\"";
+  if (kernel.getInputs().size() != signature->operands.size())
+    return kernel.emitOpError()
+           << "kernel '" << kernel.getKernel()
+           << "' must have the operands of its signature, "
+           << signature->operands.size() << ", got "
+           << kernel.getInputs().size();
+  if (kernel.getOutputs().size() != signature->results.size())
+    return kernel.emitOpError()
+           << "kernel '" << kernel.getKernel()
+           << "' must have the results of its signature, "
+           << signature->results.size() << ", got "
+           << kernel.getOutputs().size();
+  ShapeUnifier unifier(kernel);
+  for (auto [i, shape] : llvm::enumerate(signature->operands))
+    if (failed(unifier.unify(shape, kernel.getInputs()[i],
+                             "operand " + Twine(i))))
+      return failure();
+  for (auto [i, shape] : llvm::enumerate(signature->results))
+    if (failed(unifier.unify(shape, kernel.getOutputs()[i],
+                             "result " + Twine(i))))
+      return failure();
+  return verifyMask(kernel);
+}

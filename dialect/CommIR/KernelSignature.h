@@ -1,0 +1,51 @@
+//===- KernelSignature.h - Shapes that a kernel takes and gives ---*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DIALECT_COMMIR_KERNELSIGNATURE_H
+#define DIALECT_COMMIR_KERNELSIGNATURE_H
+
+#include "dialect/CommIR/CommIR.h"
+
+namespace mlir::commir {
+
+/// The dimensions of a kernel's operands and results by letter, written
+/// `"m k, k n -> m n"`. `h/g` is the dimension `h` divided by some whole number.
+struct KernelSignature {
+  struct Dim {
+    StringRef letter;
+    bool divided = false;
+    bool operator==(const Dim &other) const {
+      return letter == other.letter && divided == other.divided;
+    }
+  };
+  using Shape = SmallVector<Dim>;
+
+  SmallVector<Shape> operands;
+  SmallVector<Shape> results;
+
+  /// The signature of a kernel that Mercury knows, empty for any other name.
+  static StringRef known(StringRef kernel);
+
+  /// The names of the kernels that Mercury knows, for messages.
+  static StringRef knownNames();
+
+  /// The dimensions whose global start a kernel asks for at launch.
+  static SmallVector<Dim> positions(StringRef kernel);
+
+  /// Parses a signature; nullopt when it is not of the form above.
+  static std::optional<KernelSignature> parse(StringRef text);
+};
+
+/// Checks a kernel's operands, results and mask against its signature.
+LogicalResult verifySignature(KernelOp kernel);
+
+/// The tile dimension that `dim` of the kernel's signature is bound to, or null.
+DimAttr getBoundDim(KernelOp kernel, KernelSignature::Dim dim);
+
+} // namespace mlir::commir
+
+#endif // DIALECT_COMMIR_KERNELSIGNATURE_H

@@ -1,0 +1,509 @@
+//===- Syntax.cpp - Text of commir attributes -----------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/Syntax.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+/// Builds an attribute through its verifier, at the current location.
+template <typename AttrTy, typename... Args>
+static FailureOr<AttrTy> getChecked(AsmParser &parser, SMLoc loc,
+                                    Args &&...args) {
+  AttrTy attr = AttrTy::getChecked(
+      [&] { return parser.emitError(loc); }, parser.getContext(),
+      std::forward<Args>(args)...);
+  if (!attr)
+    return failure();
+  return attr;
+}
+
+//===----------------------------------------------------------------------===//
+// Names and numbers
+//===----------------------------------------------------------------------===//
+
+FailureOr<StringAttr> syntax::parseName(AsmParser &parser) {
+  std::string name;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeywordOrString(&name))
+    return failure();
+  if (name.empty())
+    return parser.emitError(loc, "expected a name that is not empty");
+  return StringAttr::get(parser.getContext(), name);
+}
+
+void syntax::printName(AsmPrinter &printer, StringRef name) {
+  printer.printKeywordOrString(name);
+}
+
+ParseResult syntax::parseNames(AsmParser &parser,
+                               AsmParser::Delimiter delimiter,
+                               SmallVectorImpl<StringAttr> &names) {
+  return parser.parseCommaSeparatedList(delimiter, [&]() -> ParseResult {
+    FailureOr<StringAttr> name = parseName(parser);
+    if (failed(name))
+      return failure();
+    names.push_back(*name);
+    return success();
+  });
+}
+
+void syntax::printNames(AsmPrinter &printer, ArrayRef<StringAttr> names) {
+  llvm::interleaveComma(names, printer.getStream(),
+                        [&](StringAttr name) { printName(printer, name); });
+}
+
+static ParseResult parseNumbers(AsmParser &parser,
+                                SmallVectorImpl<int64_t> &numbers) {
+  return parser.parseCommaSeparatedList(
+      AsmParser::Delimiter::Square,
+      [&] { return parser.parseInteger(numbers.emplace_back()); });
+}
+
+static void printNumbers(AsmPrinter &printer, ArrayRef<int64_t> numbers) {
+  printer << "[";
+  llvm::interleaveComma(numbers, printer.getStream());
+  printer << "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Mesh and axes
+//===----------------------------------------------------------------------===//
+
+FailureOr<LevelAttr> syntax::parseLevel(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<StringAttr> name = parseName(parser);
+  int64_t size = 0;
+  if (failed(name) || parser.parseEqual() || parser.parseInteger(size))
+    return failure();
+  return getChecked<LevelAttr>(parser, loc, name->getValue(), size);
+}
+
+void syntax::print(AsmPrinter &printer, LevelAttr level) {
+  printName(printer, level.getName());
+  printer << " = " << level.getSize();
+}
+
+FailureOr<LayoutAttr> syntax::parseOptionalLayout(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  Layout::Kind kind = Layout::Kind::Block;
+  int64_t chunk = 0;
+  SmallVector<int64_t> bounds;
+  if (succeeded(parser.parseOptionalKeyword("block"))) {
+    kind = Layout::Kind::Block;
+  } else if (succeeded(parser.parseOptionalKeyword("zigzag"))) {
+    kind = Layout::Kind::Zigzag;
+  } else if (succeeded(parser.parseOptionalKeyword("striped"))) {
+    kind = Layout::Kind::Striped;
+    if (parser.parseLParen() || parser.parseInteger(chunk) ||
+        parser.parseRParen())
+      return failure();
+  } else if (succeeded(parser.parseOptionalKeyword("bounds"))) {
+    kind = Layout::Kind::Bounds;
+    if (parseNumbers(parser, bounds))
+      return failure();
+  } else {
+    return LayoutAttr();
+  }
+  return getChecked<LayoutAttr>(parser, loc, kind, chunk,
+                                ArrayRef<int64_t>(bounds));
+}
+
+void syntax::print(AsmPrinter &printer, LayoutAttr layout) {
+  switch (layout.getKind()) {
+  case Layout::Kind::Block:
+    printer << "block";
+    return;
+  case Layout::Kind::Zigzag:
+    printer << "zigzag";
+    return;
+  case Layout::Kind::Striped:
+    printer << "striped(" << layout.getChunk() << ")";
+    return;
+  case Layout::Kind::Bounds:
+    printer << "bounds";
+    printNumbers(printer, layout.getBounds());
+    return;
+  }
+}
+
+FailureOr<AxisAttr> syntax::parseAxis(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<StringAttr> name = parseName(parser);
+  int64_t extent = 0;
+  if (failed(name) || parser.parseEqual() || parser.parseInteger(extent))
+    return failure();
+  FailureOr<LayoutAttr> layout = parseOptionalLayout(parser);
+  if (failed(layout))
+    return failure();
+  LayoutAttr cut =
+      *layout ? *layout : LayoutAttr::get(parser.getContext(), Layout());
+  return getChecked<AxisAttr>(parser, loc, name->getValue(), extent, cut);
+}
+
+void syntax::print(AsmPrinter &printer, AxisAttr axis) {
+  printName(printer, axis.getName());
+  printer << " = " << axis.getExtent();
+  if (axis.getLayout().getKind() == Layout::Kind::Block)
+    return;
+  printer << " ";
+  print(printer, axis.getLayout());
+}
+
+FailureOr<DimAttr> syntax::parseDim(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  int64_t value = 0;
+  OptionalParseResult constant = parser.parseOptionalInteger(value);
+  if (constant.has_value()) {
+    if (failed(*constant))
+      return failure();
+    return getChecked<DimAttr>(parser, loc, StringRef(), value);
+  }
+  FailureOr<StringAttr> axis = parseName(parser);
+  if (failed(axis))
+    return failure();
+  value = 1;
+  if (succeeded(parser.parseOptionalSlash()) && parser.parseInteger(value))
+    return failure();
+  return getChecked<DimAttr>(parser, loc, axis->getValue(), value);
+}
+
+void syntax::print(AsmPrinter &printer, DimAttr dim) {
+  if (dim.isConstant()) {
+    printer << dim.getValue();
+    return;
+  }
+  printName(printer, dim.getAxis());
+  if (dim.getDivisor() != 1)
+    printer << "/" << dim.getDivisor();
+}
+
+//===----------------------------------------------------------------------===//
+// Placement
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseFactor(AsmParser &parser,
+                               SmallVectorImpl<Attribute> &factors) {
+  int64_t number = 0;
+  OptionalParseResult parsed = parser.parseOptionalInteger(number);
+  if (parsed.has_value()) {
+    factors.push_back(parser.getBuilder().getI64IntegerAttr(number));
+    return *parsed;
+  }
+  FailureOr<StringAttr> level = syntax::parseName(parser);
+  if (failed(level))
+    return failure();
+  factors.push_back(*level);
+  return success();
+}
+
+FailureOr<CutAttr> syntax::parseCut(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<StringAttr> axis = parseName(parser);
+  if (failed(axis) || parser.parseArrow())
+    return failure();
+  SmallVector<Attribute> factors;
+  if (succeeded(parser.parseOptionalLParen())) {
+    if (parser.parseCommaSeparatedList(
+            [&] { return parseFactor(parser, factors); }) ||
+        parser.parseRParen())
+      return failure();
+  } else if (parseFactor(parser, factors)) {
+    return failure();
+  }
+  FailureOr<LayoutAttr> layout = parseOptionalLayout(parser);
+  if (failed(layout))
+    return failure();
+  return getChecked<CutAttr>(parser, loc, axis->getValue(),
+                             ArrayRef<Attribute>(factors), *layout);
+}
+
+void syntax::print(AsmPrinter &printer, CutAttr cut) {
+  printName(printer, cut.getAxis());
+  printer << " -> ";
+  bool several = cut.getFactors().size() != 1;
+  if (several)
+    printer << "(";
+  llvm::interleaveComma(cut.getFactors(), printer.getStream(),
+                        [&](Attribute factor) {
+                          if (auto level = dyn_cast<StringAttr>(factor))
+                            printName(printer, level);
+                          else
+                            printer << cast<IntegerAttr>(factor).getInt();
+                        });
+  if (several)
+    printer << ")";
+  if (!cut.getLayout())
+    return;
+  printer << " ";
+  print(printer, cut.getLayout());
+}
+
+FailureOr<PlacementAttr> syntax::parsePlacement(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<CutAttr> cuts;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     [&]() -> ParseResult {
+                                       FailureOr<CutAttr> cut =
+                                           parseCut(parser);
+                                       if (failed(cut))
+                                         return failure();
+                                       cuts.push_back(*cut);
+                                       return success();
+                                     }))
+    return failure();
+  return getChecked<PlacementAttr>(parser, loc, ArrayRef<CutAttr>(cuts));
+}
+
+void syntax::print(AsmPrinter &printer, PlacementAttr placement) {
+  printer << "[";
+  llvm::interleaveComma(placement.getCuts(), printer.getStream(),
+                        [&](CutAttr cut) { print(printer, cut); });
+  printer << "]";
+}
+
+static ParseResult parseOptionalPlacement(AsmParser &parser, StringRef keyword,
+                                          PlacementAttr &placement) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  FailureOr<PlacementAttr> parsed = syntax::parsePlacement(parser);
+  if (failed(parsed))
+    return failure();
+  placement = *parsed;
+  return success();
+}
+
+FailureOr<BindingAttr> syntax::parseBinding(AsmParser &parser,
+                                            StringRef name) {
+  PlacementAttr boundary, shard, inside;
+  SmallVector<StringAttr> replicate;
+  if (parseOptionalPlacement(parser, "at", boundary) ||
+      parseOptionalPlacement(parser, "shard", shard))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("replicate")) &&
+      parseNames(parser, AsmParser::Delimiter::Square, replicate))
+    return failure();
+  if (parseOptionalPlacement(parser, "inside", inside))
+    return failure();
+  return BindingAttr::get(parser.getContext(), name, boundary, shard, replicate,
+                          inside);
+}
+
+void syntax::printBindingBody(AsmPrinter &printer, BindingAttr binding) {
+  auto placement = [&](StringRef keyword, PlacementAttr placement) {
+    if (!placement)
+      return;
+    printer << " " << keyword << " ";
+    print(printer, placement);
+  };
+  placement("at", binding.getBoundary());
+  placement("shard", binding.getShard());
+  if (!binding.getReplicate().empty()) {
+    printer << " replicate [";
+    printNames(printer, binding.getReplicate());
+    printer << "]";
+  }
+  placement("inside", binding.getInside());
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+FailureOr<ShiftAttr> syntax::parseShift(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<StringAttr> loops, levels;
+  int64_t direction = 1, offset = 0, chunks = 1;
+  ReadVia reads = ReadVia::Rotate;
+  ResultVia results = ResultVia::Travel;
+  DictionaryAttr via;
+  Type link;
+
+  // `by` introduces a term, everything else an operand of the shift.
+  auto parseTerm = [&]() -> ParseResult {
+    FailureOr<StringAttr> loop = parseName(parser);
+    if (failed(loop) || parser.parseKeyword("on"))
+      return failure();
+    FailureOr<StringAttr> level = parseName(parser);
+    if (failed(level))
+      return failure();
+    loops.push_back(*loop);
+    levels.push_back(*level);
+    return success();
+  };
+  auto parseOperand = [&]() -> ParseResult {
+    SMLoc operandLoc = parser.getCurrentLocation();
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    if (keyword == "by")
+      return parseTerm();
+    if (keyword == "direction")
+      return parser.parseInteger(direction);
+    if (keyword == "offset")
+      return parser.parseInteger(offset);
+    if (keyword == "chunks")
+      return parser.parseInteger(chunks);
+    if (keyword == "link")
+      return parser.parseType(link);
+    if (keyword == "via")
+      return parser.parseAttribute(via);
+    StringRef mode;
+    if ((keyword == "reads" || keyword == "results") &&
+        parser.parseKeyword(&mode))
+      return failure();
+    if (keyword == "reads" && symbolizeReadVia(mode))
+      return reads = *symbolizeReadVia(mode), success();
+    if (keyword == "results" && symbolizeResultVia(mode))
+      return results = *symbolizeResultVia(mode), success();
+    return parser.emitError(operandLoc)
+           << "expected 'by', 'direction', 'offset', 'reads rotate|pull', "
+              "'results travel|deliver', 'via', 'chunks' or 'link', got '"
+           << keyword << (mode.empty() ? "" : " ") << mode << "'";
+  };
+  if (parser.parseCommaSeparatedList(parseOperand))
+    return failure();
+  return getChecked<ShiftAttr>(parser, loc, ArrayRef<StringAttr>(loops),
+                               ArrayRef<StringAttr>(levels), direction, offset,
+                               reads, results, via, chunks, link);
+}
+
+void syntax::print(AsmPrinter &printer, ShiftAttr shift) {
+  llvm::interleaveComma(llvm::zip_equal(shift.getLoops(), shift.getLevels()),
+                        printer.getStream(), [&](auto term) {
+                          printer << "by ";
+                          printName(printer, std::get<0>(term));
+                          printer << " on ";
+                          printName(printer, std::get<1>(term));
+                        });
+  if (shift.getDirection() != 1)
+    printer << ", direction " << shift.getDirection();
+  if (shift.getOffset() != 0)
+    printer << ", offset " << shift.getOffset();
+  if (shift.getReads() != ReadVia::Rotate)
+    printer << ", reads " << stringifyReadVia(shift.getReads());
+  if (shift.getResults() != ResultVia::Travel)
+    printer << ", results " << stringifyResultVia(shift.getResults());
+  if (shift.getVia())
+    printer << ", via " << shift.getVia();
+  if (shift.getChunks() != 1)
+    printer << ", chunks " << shift.getChunks();
+  if (shift.getLink())
+    printer << ", link " << shift.getLink();
+}
+
+FailureOr<LoopAttr> syntax::parseLoop(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<StringAttr> name = parseName(parser);
+  if (failed(name))
+    return failure();
+  SmallVector<StringAttr> axes;
+  if (failed(parser.parseOptionalKeyword("in"))) {
+    axes.push_back(*name);
+  } else if (succeeded(parser.parseOptionalLParen())) {
+    if (parseNames(parser, AsmParser::Delimiter::None, axes) ||
+        parser.parseRParen())
+      return failure();
+  } else {
+    FailureOr<StringAttr> axis = parseName(parser);
+    if (failed(axis))
+      return failure();
+    axes.push_back(*axis);
+  }
+  int64_t parts = 1;
+  if (succeeded(parser.parseOptionalKeyword("of")) &&
+      parser.parseInteger(parts))
+    return failure();
+  SmallVector<StringAttr> levels;
+  if (succeeded(parser.parseOptionalKeyword("parallel")) &&
+      parseNames(parser, AsmParser::Delimiter::Paren, levels))
+    return failure();
+  ShiftAttr shift;
+  if (succeeded(parser.parseOptionalKeyword("shift"))) {
+    if (parser.parseLParen())
+      return failure();
+    FailureOr<ShiftAttr> parsed = parseShift(parser);
+    if (failed(parsed) || parser.parseRParen())
+      return failure();
+    shift = *parsed;
+  }
+  return getChecked<LoopAttr>(parser, loc, name->getValue(),
+                              ArrayRef<StringAttr>(axes), parts,
+                              ArrayRef<StringAttr>(levels), shift);
+}
+
+void syntax::print(AsmPrinter &printer, LoopAttr loop) {
+  printName(printer, loop.getName());
+  if (loop.getAxes().size() != 1) {
+    printer << " in (";
+    printNames(printer, loop.getAxes());
+    printer << ")";
+  } else if (loop.getAxes().front() != loop.getName()) {
+    printer << " in ";
+    printName(printer, loop.getAxes().front());
+  }
+  if (loop.getParts() != 1)
+    printer << " of " << loop.getParts();
+  if (loop.isParallel()) {
+    printer << " parallel(";
+    printNames(printer, loop.getLevels());
+    printer << ")";
+  }
+  if (!loop.getShift())
+    return;
+  printer << " shift(";
+  print(printer, loop.getShift());
+  printer << ")";
+}
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+FailureOr<MaskAttr> syntax::parseMask(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  int64_t left = MaskAttr::kUnbounded, right = MaskAttr::kUnbounded;
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  if (keyword == "causal") {
+    right = 0;
+    if (succeeded(parser.parseOptionalLParen()) &&
+        (parser.parseInteger(right) || parser.parseRParen()))
+      return failure();
+  } else if (keyword == "window") {
+    if (parser.parseLParen() || parser.parseInteger(left) ||
+        parser.parseComma() || parser.parseInteger(right) ||
+        parser.parseRParen())
+      return failure();
+  } else if (keyword != "full") {
+    return parser.emitError(loc)
+           << "expected 'full', 'causal' or 'window', got '" << keyword << "'";
+  }
+  SmallVector<int64_t> documents;
+  if (succeeded(parser.parseOptionalKeyword("documents")) &&
+      parseNumbers(parser, documents))
+    return failure();
+  return getChecked<MaskAttr>(parser, loc, left, right,
+                              ArrayRef<int64_t>(documents));
+}
+
+void syntax::print(AsmPrinter &printer, MaskAttr mask) {
+  if (mask.getLeft() != MaskAttr::kUnbounded) {
+    printer << "window(" << mask.getLeft() << ", " << mask.getRight() << ")";
+  } else if (mask.getRight() == MaskAttr::kUnbounded) {
+    printer << "full";
+  } else {
+    printer << "causal";
+    if (mask.getRight() != 0)
+      printer << "(" << mask.getRight() << ")";
+  }
+  if (mask.getDocuments().empty())
+    return;
+  printer << " documents";
+  printNumbers(printer, mask.getDocuments());
+}

@@ -1,0 +1,83 @@
+//===- CommIR.cpp - C API of the commir dialect ---------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mercury-c/CommIR.h"
+#include "dialect/CommIR/CommIR.h"
+#include "lib/Register/Register.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Registration.h"
+#include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(CommIR, commir, CommIRDialect)
+
+void mercuryRegisterDialects(MlirDialectRegistry registry) {
+  registerDialects(*unwrap(registry));
+}
+
+void mercuryRegisterPasses(void) { registerPasses(); }
+
+int mercuryOptMain(int argc, char **argv) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  registerPasses();
+  return asMainReturnCode(
+      MlirOptMain(argc, argv, "Mercury pass driver\n", registry));
+}
+
+int mercuryLspServerMain(int argc, char **argv) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  return asMainReturnCode(MlirLspServerMain(argc, argv, registry));
+}
+
+MlirModule mercuryApplySchedule(MlirModule payload, MlirModule script) {
+  OwningOpRef<ModuleOp> clone = unwrap(payload).clone();
+  auto entry = transform::detail::findTransformEntryPoint(
+      unwrap(script), /*module=*/{}, "__transform_main");
+  if (!entry ||
+      failed(transform::applyTransformNamedSequence(
+          clone.get(), entry, /*transformModule=*/{},
+          transform::TransformOptions().enableExpensiveChecks(false))) ||
+      failed(mlir::verify(clone.get())))
+    return MlirModule{nullptr};
+  return wrap(clone.release());
+}
+
+bool mercuryAttributeIsALayout(MlirAttribute attribute) {
+  return isa<LayoutAttr>(unwrap(attribute));
+}
+
+intptr_t mercuryLayoutShard(MlirAttribute attribute, int64_t extent,
+                            int64_t shards, int64_t index, int64_t *bounds,
+                            intptr_t capacity) {
+  Layout layout = cast<LayoutAttr>(unwrap(attribute)).getLayout();
+  if (!layout.whyNot(extent, shards).empty() || index < 0 || index >= shards)
+    return -1;
+  SmallVector<Interval> intervals = layout.shard(extent, shards, index);
+  for (auto [i, interval] : llvm::enumerate(intervals)) {
+    if (static_cast<intptr_t>(i) >= capacity)
+      break;
+    bounds[2 * i] = interval.begin;
+    bounds[2 * i + 1] = interval.end;
+  }
+  return intervals.size();
+}
+
+int64_t mercuryLayoutOwner(MlirAttribute attribute, int64_t extent,
+                           int64_t shards, int64_t position) {
+  Layout layout = cast<LayoutAttr>(unwrap(attribute)).getLayout();
+  if (!layout.whyNot(extent, shards).empty() || position < 0 ||
+      position >= extent)
+    return -1;
+  return layout.owner(extent, shards, position);
+}

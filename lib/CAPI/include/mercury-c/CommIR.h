@@ -1,0 +1,55 @@
+//===- CommIR.h - C API of the commir dialect ---------------------*- C -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MERCURY_C_COMMIR_H
+#define MERCURY_C_COMMIR_H
+
+#include "mlir-c/IR.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(CommIR, commir);
+
+/// Registers commir and every dialect that plans are made of.
+MLIR_CAPI_EXPORTED void mercuryRegisterDialects(MlirDialectRegistry registry);
+
+/// Registers Mercury's passes and pipelines, and the upstream passes they use.
+MLIR_CAPI_EXPORTED void mercuryRegisterPasses(void);
+
+/// The mains of mercury-opt and mercury-lsp-server.
+MLIR_CAPI_EXPORTED int mercuryOptMain(int argc, char **argv);
+MLIR_CAPI_EXPORTED int mercuryLspServerMain(int argc, char **argv);
+
+/// Applies the named sequence `__transform_main` of `script` to a clone of
+/// `payload`. Returns the clone, which the caller owns, or a null module when a
+/// step is not legal; `payload` is never changed. Diagnostics go to the context's
+/// handlers.
+MLIR_CAPI_EXPORTED MlirModule mercuryApplySchedule(MlirModule payload,
+                                                   MlirModule script);
+
+/// The layout of a `#commir.layout`: the number of intervals of shard `index` of
+/// `shards`, written as begin, end pairs to `bounds` (room for `capacity` pairs).
+/// Returns -1 when the layout cannot cut the axis so.
+MLIR_CAPI_EXPORTED intptr_t mercuryLayoutShard(MlirAttribute layout,
+                                               int64_t extent, int64_t shards,
+                                               int64_t index, int64_t *bounds,
+                                               intptr_t capacity);
+
+/// The shard that owns `position`, or -1 when the layout cannot cut the axis so.
+MLIR_CAPI_EXPORTED int64_t mercuryLayoutOwner(MlirAttribute layout,
+                                              int64_t extent, int64_t shards,
+                                              int64_t position);
+
+MLIR_CAPI_EXPORTED bool mercuryAttributeIsALayout(MlirAttribute attribute);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // MERCURY_C_COMMIR_H

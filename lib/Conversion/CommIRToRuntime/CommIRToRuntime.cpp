@@ -1,0 +1,396 @@
+//===- CommIRToRuntime.cpp - Transfers and memory to runtime calls --------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/CommIR.h"
+#include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
+#include "lib/Conversion/Passes.h"
+
+namespace mlir::commir {
+#define GEN_PASS_DEF_CONVERTCOMMIRTORUNTIME
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlir::commir
+
+using namespace mlir;
+using namespace mlir::commir;
+
+namespace {
+/// Converts the commir ops of one function, each where it stands.
+class FunctionConverter {
+public:
+  FunctionConverter(func::FuncOp function, MeshOp mesh)
+      : function(function), mesh(mesh),
+        module(function->getParentOfType<ModuleOp>()),
+        builder(function.getContext()), loc(function.getLoc()),
+        pointer(LLVM::LLVMPointerType::get(function.getContext())),
+        i32(builder.getI32Type()), i64(builder.getI64Type()) {}
+
+  LogicalResult convert();
+
+private:
+  LogicalResult convert(Operation &op);
+  void convert(ExchangeStartOp op);
+  void convert(AllGatherStartOp op);
+  void convert(CopyOp op);
+  LogicalResult convertFlat(Operation *op, StringRef kernel, Value source,
+                            Value second, KernelTypes types);
+  LogicalResult convert(LaunchOp op);
+  Value makeMemory(Value start);
+
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  Value constant64(int64_t value) {
+    return arith::ConstantIntOp::create(builder, loc, value, 64);
+  }
+  Value toI64(Value index) {
+    return arith::IndexCastOp::create(builder, loc, i64, index);
+  }
+  Value getLevel(StringRef level) {
+    return constant64(mesh.getLevelNumber(level));
+  }
+  Value call(StringRef name, Type result, ValueRange operands);
+  /// Calls a function that returns a status, and keeps the first failure.
+  void callChecked(StringRef name, ValueRange operands);
+  Value loadStatus() {
+    return LLVM::LoadOp::create(builder, loc, i32, status);
+  }
+  /// Starts an insertion where nothing failed yet.
+  scf::IfOp guard(Value also = {});
+  Value getPointer(Value tile);
+  Value getBytes(Value tile);
+  Value getFlat(Value tile);
+
+  func::FuncOp function;
+  MeshOp mesh;
+  ModuleOp module;
+  OpBuilder builder;
+  Location loc;
+  Type pointer, i32, i64;
+  Value context, buffers, status, tokenSlot;
+  DenseMap<Value, Value> tokens;
+};
+} // namespace
+
+Value FunctionConverter::call(StringRef name, Type result,
+                              ValueRange operands) {
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(module.getBody());
+    func::FuncOp::create(
+        builder, loc, name,
+        builder.getFunctionType(operands.getTypes(), {result}))
+        .setPrivate();
+  }
+  return func::CallOp::create(builder, loc, name, result, operands)
+      .getResult(0);
+}
+
+void FunctionConverter::callChecked(StringRef name, ValueRange operands) {
+  Value code = call(name, i32, operands);
+  Value before = loadStatus();
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  Value fine = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                     before, zero);
+  Value now = arith::SelectOp::create(builder, loc, fine, code, before);
+  LLVM::StoreOp::create(builder, loc, now, status);
+}
+
+scf::IfOp FunctionConverter::guard(Value also) {
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  Value run = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                    loadStatus(), zero);
+  if (also)
+    run = arith::AndIOp::create(builder, loc, run, also);
+  auto guarded = scf::IfOp::create(builder, loc, run, /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(guarded.thenBlock());
+  return guarded;
+}
+
+Value FunctionConverter::getPointer(Value tile) {
+  auto type = cast<MemRefType>(tile.getType());
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(builder, loc, tile);
+  Value start =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, tile);
+  Value offset = arith::MulIOp::create(
+      builder, loc, metadata.getOffset(),
+      constant(type.getElementTypeBitWidth() / 8));
+  start = arith::AddIOp::create(builder, loc, start, offset);
+  return LLVM::IntToPtrOp::create(builder, loc, pointer, toI64(start));
+}
+
+Value FunctionConverter::getBytes(Value tile) {
+  auto type = cast<MemRefType>(tile.getType());
+  Value bytes = constant(type.getElementTypeBitWidth() / 8);
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    Value size = memref::DimOp::create(builder, loc, tile, dim);
+    bytes = arith::MulIOp::create(builder, loc, bytes, size);
+  }
+  return toI64(bytes);
+}
+
+/// A contiguous tile as a row of elements.
+Value FunctionConverter::getFlat(Value tile) {
+  auto type = cast<MemRefType>(tile.getType());
+  Value elements = constant(1);
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    Value size = memref::DimOp::create(builder, loc, tile, dim);
+    elements = arith::MulIOp::create(builder, loc, elements, size);
+  }
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(builder, loc, tile);
+  auto layout = StridedLayoutAttr::get(builder.getContext(),
+                                       ShapedType::kDynamic, {1});
+  auto flat = MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
+                              layout);
+  return memref::ReinterpretCastOp::create(
+      builder, loc, flat, metadata.getBaseBuffer(),
+      OpFoldResult(metadata.getOffset()), ArrayRef<OpFoldResult>(elements),
+      ArrayRef<OpFoldResult>(builder.getIndexAttr(1)));
+}
+
+/// A memref of bytes from a pointer; the views of it state their own sizes.
+Value FunctionConverter::makeMemory(Value start) {
+  auto array = LLVM::LLVMArrayType::get(i64, 1);
+  auto descriptor = LLVM::LLVMStructType::getLiteral(
+      builder.getContext(), {pointer, pointer, i64, array, array});
+  Value value = LLVM::PoisonOp::create(builder, loc, descriptor);
+  auto insert = [&](Value element, ArrayRef<int64_t> at) {
+    value = LLVM::InsertValueOp::create(builder, loc, value, element, at);
+  };
+  insert(start, {0});
+  insert(start, {1});
+  insert(constant64(0), {2});
+  insert(constant64(std::numeric_limits<int64_t>::max()), {3, 0});
+  insert(constant64(1), {4, 0});
+  auto type = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
+  return UnrealizedConversionCastOp::create(builder, loc, type, value)
+      .getResult(0);
+}
+
+LogicalResult FunctionConverter::convert() {
+  builder.setInsertionPointToStart(&function.getBody().front());
+  context = function.getArgument(0);
+  buffers = function.getArgument(1);
+  Value one = constant64(1);
+  status = LLVM::AllocaOp::create(builder, loc, pointer, i32, one);
+  tokenSlot = LLVM::AllocaOp::create(builder, loc, pointer, i64, one);
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  LLVM::StoreOp::create(builder, loc, zero, status);
+
+  SmallVector<Operation *> ops;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<CommIRDialect>(op->getDialect()))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    builder.setInsertionPoint(op);
+    loc = op->getLoc();
+    if (failed(convert(*op)))
+      return failure();
+  }
+  // A wait follows its start, so tokens are erased last use first.
+  for (Operation *op : llvm::reverse(ops))
+    op->erase();
+  return success();
+}
+
+LogicalResult FunctionConverter::convert(Operation &op) {
+  if (auto rank = dyn_cast<GroupRankOp>(op)) {
+    Value found = call("mercury_rt_group_rank", i64,
+                       {context, getLevel(rank.getLevel())});
+    rank.getRank().replaceAllUsesWith(arith::IndexCastOp::create(
+        builder, loc, builder.getIndexType(), found));
+    return success();
+  }
+  if (auto memory = dyn_cast<MemoryOp>(op)) {
+    Value start;
+    if (std::optional<int64_t> argument = memory.getArgument()) {
+      Value at = LLVM::GEPOp::create(
+          builder, loc, pointer, pointer, buffers,
+          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(*argument)});
+      start = LLVM::LoadOp::create(builder, loc, pointer, at);
+    } else {
+      start = call("mercury_rt_arena", pointer, {context});
+    }
+    memory.getBytes().replaceAllUsesWith(makeMemory(start));
+    return success();
+  }
+  if (auto read = dyn_cast<StatusOp>(op)) {
+    read.getStatus().replaceAllUsesWith(loadStatus());
+    return success();
+  }
+  if (auto wait = dyn_cast<WaitOp>(op)) {
+    callChecked("mercury_rt_wait", {context, tokens.lookup(wait.getToken())});
+    return success();
+  }
+  if (auto exchange = dyn_cast<ExchangeStartOp>(op))
+    return convert(exchange), success();
+  if (auto gather = dyn_cast<AllGatherStartOp>(op))
+    return convert(gather), success();
+  if (auto fill = dyn_cast<FillOp>(op)) {
+    auto element =
+        cast<FloatType>(cast<MemRefType>(fill.getTile().getType()).getElementType());
+    Value value = arith::ConstantFloatOp::create(
+        builder, loc, element,
+        [&] {
+          llvm::APFloat f = fill.getValue();
+          bool lossy;
+          f.convert(element.getFloatSemantics(),
+                    llvm::APFloat::rmNearestTiesToEven, &lossy);
+          return f;
+        }());
+    guard();
+    return convertFlat(fill, "fill", getFlat(fill.getTile()), value,
+                       {element, element, element});
+  }
+  if (auto copy = dyn_cast<CopyOp>(op)) {
+    Type from = cast<MemRefType>(copy.getSource().getType()).getElementType();
+    Type to = cast<MemRefType>(copy.getTarget().getType()).getElementType();
+    guard();
+    if (from == to)
+      return convert(copy), success();
+    return convertFlat(copy, "store", getFlat(copy.getSource()),
+                       getFlat(copy.getTarget()), {to, from, to});
+  }
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return convert(launch);
+  return op.emitOpError() << "must be lowered before the runtime is called; "
+                             "run commir-to-spmd first";
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+void FunctionConverter::convert(ExchangeStartOp op) {
+  // Nothing started: the token 0, for which nothing is to be waited.
+  LLVM::StoreOp::create(builder, loc, constant64(0), tokenSlot);
+  auto guarded = scf::IfOp::create(builder, loc, op.getWhen(), false);
+  builder.setInsertionPointToStart(guarded.thenBlock());
+  callChecked("mercury_rt_exchange_start",
+              {context, getLevel(op.getLevel()), toI64(op.getTo()),
+               getPointer(op.getSource()), getBytes(op.getSource()),
+               toI64(op.getFrom()), getPointer(op.getTarget()),
+               getBytes(op.getTarget()), tokenSlot});
+  builder.setInsertionPointAfter(guarded);
+  tokens[op.getToken()] = LLVM::LoadOp::create(builder, loc, i64, tokenSlot);
+}
+
+void FunctionConverter::convert(AllGatherStartOp op) {
+  LLVM::StoreOp::create(builder, loc, constant64(0), tokenSlot);
+  int64_t bytes = cast<MemRefType>(op.getTarget().getType()).getDimSize(0);
+  callChecked("mercury_rt_all_gather_start",
+              {context, getLevel(op.getLevel()), getPointer(op.getSource()),
+               getBytes(op.getSource()), getPointer(op.getTarget()),
+               constant64(bytes / mesh.getLevelSize(op.getLevel())),
+               getPointer(op.getBytes()), tokenSlot});
+  tokens[op.getToken()] = LLVM::LoadOp::create(builder, loc, i64, tokenSlot);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+void FunctionConverter::convert(CopyOp op) {
+  SmallVector<Value> indices;
+  int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    Value size = memref::DimOp::create(builder, loc, op.getSource(), dim);
+    auto loop =
+        scf::ForOp::create(builder, loc, constant(0), size, constant(1));
+    indices.push_back(loop.getInductionVar());
+    builder.setInsertionPointToStart(loop.getBody());
+  }
+  Value element =
+      memref::LoadOp::create(builder, loc, op.getSource(), indices);
+  memref::StoreOp::create(builder, loc, element, op.getTarget(), indices);
+}
+
+/// Calls a kernel on rows of elements.
+LogicalResult FunctionConverter::convertFlat(Operation *op, StringRef kernel,
+                                             Value source, Value second,
+                                             KernelTypes types) {
+  FailureOr<func::FuncOp> callee =
+      getOrCreateKernel(module, kernel, types, op->getLoc());
+  if (failed(callee))
+    return failure();
+  func::CallOp::create(builder, loc, *callee, ValueRange{source, second});
+  return success();
+}
+
+LogicalResult FunctionConverter::convert(LaunchOp op) {
+  auto elementOf = [](Value tile) {
+    return cast<MemRefType>(tile.getType()).getElementType();
+  };
+  Type input = elementOf(op.getInputs().front());
+  Type accumulator = elementOf(op.getOutputs().front());
+  for (Value tile : op.getInputs())
+    if (elementOf(tile) != input)
+      return op.emitOpError() << "takes inputs of one element type, got "
+                              << input << " and " << elementOf(tile);
+  for (Value tile : op.getOutputs())
+    if (elementOf(tile) != accumulator)
+      return op.emitOpError() << "gives results of one element type, got "
+                              << accumulator << " and " << elementOf(tile);
+  FailureOr<func::FuncOp> callee =
+      getOrCreateKernel(module, op.getKernel(),
+                        {input, accumulator, accumulator}, op.getLoc());
+  if (failed(callee))
+    return failure();
+
+  guard();
+  SmallVector<Value> operands(op.getInputs());
+  llvm::append_range(operands, op.getOutputs());
+  if (op.getKernel() == "attention_fwd") {
+    double scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
+    operands.push_back(arith::ConstantOp::create(
+        builder, loc, builder.getFloatAttr(accumulator, scale)));
+    llvm::append_range(operands, op.getPositions());
+    operands.push_back(constant(op.getGroup().value_or(1)));
+    MaskAttr mask = op.getMask().value_or(MaskAttr());
+    int64_t far = MaskAttr::kUnbounded;
+    operands.push_back(constant64(mask ? mask.getLeft() : far));
+    operands.push_back(constant64(mask ? mask.getRight() : far));
+  }
+  func::CallOp::create(builder, loc, *callee, operands);
+  return success();
+}
+
+namespace {
+struct ConvertCommIRToRuntime
+    : public commir::impl::ConvertCommIRToRuntimeBase<ConvertCommIRToRuntime> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+    for (func::FuncOp function : functions) {
+      auto symbol = function->getAttrOfType<FlatSymbolRefAttr>("commir.mesh");
+      if (!symbol)
+        continue;
+      auto mesh = module.lookupSymbol<MeshOp>(symbol.getAttr());
+      if (!mesh) {
+        function.emitOpError() << "must run on a commir.mesh, '"
+                               << symbol.getValue() << "' is none";
+        return signalPassFailure();
+      }
+      if (failed(FunctionConverter(function, mesh).convert()))
+        return signalPassFailure();
+      function->removeAttr("commir.mesh");
+    }
+    for (auto op : llvm::make_early_inc_range(module.getOps<MeshOp>()))
+      op.erase();
+    WalkResult left = module.walk([&](Operation *op) {
+      if (!isa<CommIRDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError() << "is left after conversion to the runtime";
+      return WalkResult::interrupt();
+    });
+    if (left.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

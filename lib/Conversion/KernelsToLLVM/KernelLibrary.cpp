@@ -1,0 +1,102 @@
+//===- KernelLibrary.cpp - Generated kernels by name and type -------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+namespace {
+struct KernelText {
+  StringRef name;
+  StringRef text;
+};
+} // namespace
+
+static constexpr KernelText kKernels[] = {
+#include "lib/Conversion/KernelText.inc"
+};
+
+/// `func.func private @name(%x: from) -> to` that converts its argument.
+static void printConversion(raw_ostream &stream, StringRef name, Type from,
+                            Type to) {
+  stream << "func.func private @" << name << "(%x: " << from << ") -> " << to
+         << " {\n";
+  if (from == to)
+    stream << "  return %x : " << to << "\n}\n";
+  else
+    stream << "  %y = arith."
+           << (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth()
+                   ? "extf"
+                   : "truncf")
+           << " %x : " << from << " to " << to << "\n  return %y : " << to
+           << "\n}\n";
+}
+
+static std::string getSymbol(StringRef kernel, KernelTypes types) {
+  std::string symbol;
+  llvm::raw_string_ostream stream(symbol);
+  stream << "mercury_kernel_" << kernel << "_" << types.input << "_"
+         << types.accumulator << "_" << types.output;
+  return symbol;
+}
+
+FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
+                                                        StringRef kernel,
+                                                        KernelTypes types,
+                                                        Location loc) {
+  std::string symbol = getSymbol(kernel, types);
+  if (auto made = module.lookupSymbol<func::FuncOp>(symbol))
+    return made;
+  const KernelText *found = llvm::find_if(
+      kKernels, [&](const KernelText &k) { return k.name == kernel; });
+  if (found == std::end(kKernels))
+    return emitError(loc) << "there is no generated kernel '" << kernel << "'";
+  if (types.input.getIntOrFloatBitWidth() >
+      types.accumulator.getIntOrFloatBitWidth())
+    return emitError(loc) << "kernel '" << kernel << "' takes " << types.input
+                          << " but would accumulate in " << types.accumulator
+                          << "; give its results a type as wide";
+
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "!in = " << types.input << "\n!acc = " << types.accumulator
+         << "\n!out = " << types.output << "\n"
+         << found->text;
+  printConversion(stream, "widen", types.input, types.accumulator);
+  printConversion(stream, "narrow", types.accumulator, types.output);
+  OwningOpRef<ModuleOp> instance =
+      parseSourceString<ModuleOp>(text, module.getContext());
+  if (!instance)
+    return emitError(loc) << "kernel '" << kernel << "' does not parse";
+
+  // Names are unique a kernel instance, and the plan's own functions stay
+  // apart. A kernel has large stack arrays, so it is never inlined into a loop.
+  func::FuncOp result;
+  for (auto function : llvm::make_early_inc_range(
+           instance->getOps<func::FuncOp>())) {
+    bool main = function.getSymName() == kernel;
+    std::string name =
+        main ? symbol : symbol + "_" + function.getSymName().str();
+    StringAttr renamed = StringAttr::get(module.getContext(), name);
+    if (failed(SymbolTable::replaceAllSymbolUses(function, renamed, *instance)))
+      return failure();
+    function.setSymNameAttr(renamed);
+    function.setPrivate();
+    if (main) {
+      function.setNoInline(true);
+      result = function;
+    }
+  }
+  for (auto function :
+       llvm::make_early_inc_range(instance->getOps<func::FuncOp>()))
+    function->moveBefore(module.getBody(), module.getBody()->end());
+  return result;
+}

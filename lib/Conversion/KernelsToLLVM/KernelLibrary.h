@@ -1,0 +1,31 @@
+//===- KernelLibrary.h - Generated kernels by name and type -------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_CONVERSION_KERNELSTOLLVM_KERNELLIBRARY_H
+#define LIB_CONVERSION_KERNELSTOLLVM_KERNELLIBRARY_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::commir {
+
+/// The element types that a kernel is instantiated for.
+struct KernelTypes {
+  Type input;
+  Type accumulator;
+  Type output;
+};
+
+/// The instance of a kernel of lib/Kernels in `module`, made when it is not
+/// there. Fails, with an error at `loc`, when there is no such kernel or the
+/// types do not fit.
+FailureOr<func::FuncOp> getOrCreateKernel(ModuleOp module, StringRef kernel,
+                                          KernelTypes types, Location loc);
+
+} // namespace mlir::commir
+
+#endif // LIB_CONVERSION_KERNELSTOLLVM_KERNELLIBRARY_H

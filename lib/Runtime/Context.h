@@ -1,0 +1,43 @@
+//===- Context.h - What a backend implements --------------------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The C functions of runtime.h are methods of one rank's context; each backend
+// derives its own. Their meaning is documented there.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_RUNTIME_CONTEXT_H
+#define LIB_RUNTIME_CONTEXT_H
+
+#include "mercury-rt/runtime.h"
+#include <string>
+
+struct mercury_rt_context {
+  virtual ~mercury_rt_context() = default;
+  virtual int64_t groupRank(int64_t level) = 0;
+  virtual int64_t groupSize(int64_t level) = 0;
+  virtual void *arena() = 0;
+  virtual int32_t exchangeStart(int64_t level, int64_t sendTo, const void *src,
+                                int64_t sendBytes, int64_t recvFrom, void *dst,
+                                int64_t recvBytes, int64_t *token) = 0;
+  virtual int32_t allGatherStart(int64_t level, const void *src,
+                                 int64_t sendBytes, void *dst,
+                                 int64_t slotBytes,
+                                 const int64_t *bytesOfMember,
+                                 int64_t *token) = 0;
+  virtual int32_t wait(int64_t token) = 0;
+  virtual int32_t fail(int32_t code, const char *message) = 0;
+};
+
+namespace mercury::rt {
+
+/// Sets what mercury_rt_last_error() says on this thread.
+void setLastError(const std::string &message);
+
+} // namespace mercury::rt
+
+#endif // LIB_RUNTIME_CONTEXT_H

@@ -1,0 +1,60 @@
+//===- Runtime.cpp - The exported C functions -----------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each function of runtime.h hands over to the backend that made the context.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Context.h"
+
+// A failure is reported to the thread that met it, like errno.
+static thread_local std::string lastError;
+
+void mercury::rt::setLastError(const std::string &message) {
+  lastError = message;
+}
+
+int32_t mercury_rt_abi_version(void) { return MERCURY_RT_ABI_VERSION; }
+
+int64_t mercury_rt_group_rank(mercury_rt_context *context, int64_t level) {
+  return context->groupRank(level);
+}
+
+int64_t mercury_rt_group_size(mercury_rt_context *context, int64_t level) {
+  return context->groupSize(level);
+}
+
+void *mercury_rt_arena(mercury_rt_context *context) { return context->arena(); }
+
+int32_t mercury_rt_exchange_start(mercury_rt_context *context, int64_t level,
+                                  int64_t send_to, const void *src,
+                                  int64_t send_bytes, int64_t recv_from,
+                                  void *dst, int64_t recv_bytes,
+                                  int64_t *token) {
+  return context->exchangeStart(level, send_to, src, send_bytes, recv_from, dst,
+                                recv_bytes, token);
+}
+
+int32_t mercury_rt_all_gather_start(mercury_rt_context *context, int64_t level,
+                                    const void *src, int64_t send_bytes,
+                                    void *dst, int64_t slot_bytes,
+                                    const int64_t *bytes_of_member,
+                                    int64_t *token) {
+  return context->allGatherStart(level, src, send_bytes, dst, slot_bytes,
+                                 bytes_of_member, token);
+}
+
+int32_t mercury_rt_wait(mercury_rt_context *context, int64_t token) {
+  return context->wait(token);
+}
+
+int32_t mercury_rt_fail(mercury_rt_context *context, int32_t code,
+                        const char *message) {
+  return context->fail(code, message);
+}
+
+const char *mercury_rt_last_error(void) { return lastError.c_str(); }

@@ -1,0 +1,73 @@
+//===- Rank.h - The context of one simulated rank ---------------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The operations of one rank: checks what the program asks for, then posts the
+// messages it is made of.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_RUNTIME_SIM_RANK_H
+#define LIB_RUNTIME_SIM_RANK_H
+
+#include "lib/Runtime/Context.h"
+#include "lib/Runtime/Sim/Operation.h"
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace mercury::rt::sim {
+
+class Job;
+
+class Rank final : public mercury_rt_context {
+public:
+  Rank(Job &job, int64_t number);
+
+  int64_t groupRank(int64_t level) override;
+  int64_t groupSize(int64_t level) override;
+  void *arena() override { return memory.get(); }
+  int32_t exchangeStart(int64_t level, int64_t sendTo, const void *src,
+                        int64_t sendBytes, int64_t recvFrom, void *dst,
+                        int64_t recvBytes, int64_t *token) override;
+  int32_t allGatherStart(int64_t level, const void *src, int64_t sendBytes,
+                         void *dst, int64_t slotBytes,
+                         const int64_t *bytesOfMember, int64_t *token) override;
+  int32_t wait(int64_t token) override;
+  int32_t fail(int32_t code, const char *message) override;
+
+  Job &job;
+  const int64_t number; // its global rank
+
+  // Guarded by the job's mutex. A deque, as messages point into it.
+  std::deque<Operation> operations;
+  Operation *waitingFor = nullptr;
+  bool ended = false;
+  std::condition_variable wake;
+
+  bool isBlocked() const { return waitingFor && !waitingFor->complete(); }
+
+private:
+  /// Counts one more operation; null if it may not start, the job then failed.
+  Operation *begin(std::unique_lock<std::mutex> &lock, std::string_view kind,
+                   int64_t level, int64_t *token);
+  /// Posts the ends of a message of `operation` to and from a group member.
+  void send(std::unique_lock<std::mutex> &lock, Operation &operation,
+            int64_t member, const void *src, int64_t bytes);
+  void receive(std::unique_lock<std::mutex> &lock, Operation &operation,
+               int64_t member, void *dst, int64_t bytes);
+  /// What start returns: the token, or the status of a failed job.
+  int32_t finishStart(std::unique_lock<std::mutex> &lock, Operation &operation,
+                      int64_t *token);
+
+  std::unique_ptr<void, decltype(&std::free)> memory{nullptr, &std::free};
+};
+
+} // namespace mercury::rt::sim
+
+#endif // LIB_RUNTIME_SIM_RANK_H

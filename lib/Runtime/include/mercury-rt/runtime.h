@@ -1,0 +1,121 @@
+/*===- runtime.h - What a compiled host program calls -------------*- C -*-===*\
+|*
+|* Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+|*===----------------------------------------------------------------------===*|
+|*
+|* The C ABI between a compiled host program and the machine it runs on. One
+|* program text runs on every rank; the context says which rank this is.
+|*
+|* Ranks. A mesh is an n-d grid of levels, outermost first, its ranks row-major.
+|* Every operation names a level by its number (outermost = 0) and speaks of
+|* *group* ranks: coordinates on that level, among the ranks that differ from
+|* this one on that level only. No call takes a global rank.
+|*
+|* Failure. Every status is 0 or the code of the job's first failure. A failure
+|* on any rank ends the whole job: blocked waits return at once and every later
+|* call returns the same code, on every rank. A program therefore tests each
+|* status and returns it; it need not wait for its open tokens, and no copy
+|* touches its memory once a call has returned the failure.
+|*
+|* Operations. Each start is one operation, numbered from 1 on its rank, and is
+|* asynchronous: until its token is waited for, a source may not be written and
+|* a destination may be neither read nor written. Every token is waited for
+|* once, before the program returns, in any order.
+|*
+\*===----------------------------------------------------------------------===*/
+
+#ifndef MERCURY_RT_RUNTIME_H
+#define MERCURY_RT_RUNTIME_H
+
+#include <stdint.h>
+
+#define MERCURY_RT_EXPORT __attribute__((visibility("default")))
+
+/** Grows whenever the meaning or the signature of anything here changes. */
+#define MERCURY_RT_ABI_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Codes from MERCURY_RT_FIRST_FREE on are for programs and kernels. */
+enum mercury_rt_status {
+  MERCURY_RT_OK = 0,
+  MERCURY_RT_INVALID = 1,  /**< an argument no program may pass */
+  MERCURY_RT_MISMATCH = 2, /**< two ranks disagree about one message */
+  MERCURY_RT_TOKEN = 3,    /**< a token waited for twice, never, or unknown */
+  MERCURY_RT_DEADLOCK = 4, /**< every rank waits or has ended */
+  MERCURY_RT_DEADLINE = 5, /**< a peer is late beyond the deadline */
+  MERCURY_RT_INJECTED = 6, /**< the failure that the job asked for */
+  MERCURY_RT_RESOURCE = 7, /**< no memory or no thread to be had */
+  MERCURY_RT_FIRST_FREE = 100
+};
+
+/** One rank's view of one run. */
+typedef struct mercury_rt_context mercury_rt_context;
+
+/** A compiled host program. `buffers` holds the pointers to this rank's shards
+    in argument order. Returns a status. */
+typedef int32_t (*mercury_rt_entry)(mercury_rt_context *context,
+                                    void *const *buffers);
+
+/** MERCURY_RT_ABI_VERSION of the library; a loader compares it with its own. */
+MERCURY_RT_EXPORT int32_t mercury_rt_abi_version(void);
+
+/** This rank's coordinate on `level`; -1, and the job fails, if there is no
+    such level. */
+MERCURY_RT_EXPORT int64_t mercury_rt_group_rank(mercury_rt_context *context,
+                                                int64_t level);
+
+/** The number of ranks along `level`; -1 as above. */
+MERCURY_RT_EXPORT int64_t mercury_rt_group_size(mercury_rt_context *context,
+                                                int64_t level);
+
+/** The base of this rank's local arena, 64-byte aligned and as large as the run
+    was told; null where that is 0. Its first contents are undefined. */
+MERCURY_RT_EXPORT void *mercury_rt_arena(mercury_rt_context *context);
+
+/** Starts to send `send_bytes` at `src` to one member of the group and to
+    receive `recv_bytes` into `dst` from another. A side of zero bytes is
+    skipped and its peer ignored, so both ends must agree that it is empty.
+    Messages between two ranks match in the order of their starts. Naming this
+    rank on both sides is a local copy. Sets `*token`, to 0 if both sides are
+    empty. */
+MERCURY_RT_EXPORT int32_t mercury_rt_exchange_start(
+    mercury_rt_context *context, int64_t level, int64_t send_to,
+    const void *src, int64_t send_bytes, int64_t recv_from, void *dst,
+    int64_t recv_bytes, int64_t *token);
+
+/** Starts to gather one part from every member of the group, this one included:
+    member m's part, of `bytes_of_member[m]` bytes, lands at
+    `dst + m * slot_bytes`. Parts may be uneven or empty. `bytes_of_member` has
+    one entry a member and is read before the call returns. `src` may be this
+    rank's own slot and must not overlap any other. Every member takes part, in
+    the same order among its operations with each other member. */
+MERCURY_RT_EXPORT int32_t mercury_rt_all_gather_start(
+    mercury_rt_context *context, int64_t level, const void *src,
+    int64_t send_bytes, void *dst, int64_t slot_bytes,
+    const int64_t *bytes_of_member, int64_t *token);
+
+/** Blocks until the operation behind `token` is complete on this rank: its
+    sources may be written, its destinations read. Token 0 is complete. */
+MERCURY_RT_EXPORT int32_t mercury_rt_wait(mercury_rt_context *context,
+                                          int64_t token);
+
+/** Fails the job with `code`, which must not be 0, and `message`, which the
+    library prefixes with this rank. Returns the code of the job's first
+    failure, which is `code` unless another came before. */
+MERCURY_RT_EXPORT int32_t mercury_rt_fail(mercury_rt_context *context,
+                                          int32_t code, const char *message);
+
+/** The message of the last call, or run, that failed on this thread; empty if
+    none did. Valid until the next failure on this thread. */
+MERCURY_RT_EXPORT const char *mercury_rt_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MERCURY_RT_RUNTIME_H */

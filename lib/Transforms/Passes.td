@@ -1,0 +1,78 @@
+//===- Passes.td - From a schedule to a plan ----------------*- tablegen -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_TRANSFORMS_PASSES
+#define LIB_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def InferPlacement : Pass<"commir-infer-placement", "::mlir::ModuleOp"> {
+  let summary = "find where every buffer lives inside a program";
+  let description = [{
+    Before: a scheduled program. After: each binding has its complete `inside`
+    placement. For each level, the first of: an explicit shard or replicate, a
+    parallel loop over one of the buffer's axes, a shifted loop over one; else the
+    level holds replicas. A buffer without a boundary gets its inside placement
+    as boundary.
+
+    Fails when two nests of a program want one buffer in two places.
+  }];
+  let statistics = [Statistic<"numBuffers", "num-buffers", "buffers placed">];
+}
+
+def MaterializeCommunication
+    : Pass<"commir-materialize-communication", "::mlir::ModuleOp"> {
+  let summary = "turn loops and placements into one SPMD text with transfers";
+  let description = [{
+    Before: programs with inside placements. After: the body of each program is
+    what every rank does: sequential loops over parts, tiles of local memory,
+    kernel launches, and the transfers of these rules.
+
+    - R1: an access falls in the rank's own shard: nothing.
+    - R2: a read buffer is sharded along a loop axis on a level where none of its
+      dimensions is parallel, and that loop is not shifted: `all_gather`, before
+      the loops.
+    - R3: a read buffer is sharded along a shifted axis: each step works on one
+      part while the next one arrives (`rotate`).
+
+    Fails when a program needs another rule (R4 to R9), naming it.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"numTransfers", "num-transfers",
+                              "transfers emitted">];
+}
+
+def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
+  let summary = "give tiles their sizes on this rank";
+  let description = [{
+    Before: SPMD programs on tiles of named buffers. After: one function a
+    program, `(context, buffers) -> status`, on memrefs whose sizes and offsets
+    are arithmetic on group ranks by the axes' layouts.
+
+    Fails when a tile is not one interval of the memory that holds it.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "give local memory static offsets in one arena";
+  let description = [{
+    Before: `memref.alloc` of static size. After: views of the arena, whose size
+    the function states as `commir.arena_bytes`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect"];
+  let statistics = [Statistic<"arenaBytes", "arena-bytes",
+                              "size of the arena in bytes">];
+}
+
+#endif // LIB_TRANSFORMS_PASSES

@@ -1,0 +1,186 @@
+//===- Mercury.cpp - What the Python package asks of the compiler ---------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mercury-c/CommIR.h"
+#include "mlir-c/Diagnostics.h"
+#include "mlir-c/ExecutionEngine.h"
+#include "mlir-c/Pass.h"
+#include "mlir/Bindings/Python/Nanobind.h"
+#include "mlir/Bindings/Python/NanobindAdaptors.h"
+#include "nanobind/stl/pair.h"
+#include "nanobind/stl/string.h"
+#include "nanobind/stl/vector.h"
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace {
+/// One diagnostic with its notes: (location, text) pairs.
+using Message = std::vector<std::pair<std::string, std::string>>;
+
+Message toMessage(MlirDiagnostic diagnostic) {
+  auto append = [](MlirStringRef piece, void *data) {
+    static_cast<std::string *>(data)->append(piece.data, piece.length);
+  };
+  std::string text, location;
+  mlirDiagnosticPrint(diagnostic, append, &text);
+  mlirLocationPrint(mlirDiagnosticGetLocation(diagnostic), append, &location);
+  Message message{{location, text}};
+  for (intptr_t i = 0, e = mlirDiagnosticGetNumNotes(diagnostic); i < e; ++i)
+    for (auto &note : toMessage(mlirDiagnosticGetNote(diagnostic, i)))
+      message.push_back(note);
+  return message;
+}
+
+/// Collects the errors that a context reports while it lives.
+class ErrorCollector {
+public:
+  explicit ErrorCollector(MlirContext context) : context(context) {
+    handler = mlirContextAttachDiagnosticHandler(context, handle, this, nullptr);
+  }
+  ~ErrorCollector() { mlirContextDetachDiagnosticHandler(context, handler); }
+  ErrorCollector(const ErrorCollector &) = delete;
+
+  std::vector<Message> take() { return std::move(messages); }
+
+private:
+  static MlirLogicalResult handle(MlirDiagnostic diagnostic, void *self) {
+    if (mlirDiagnosticGetSeverity(diagnostic) == MlirDiagnosticError)
+      static_cast<ErrorCollector *>(self)->messages.push_back(
+          toMessage(diagnostic));
+    return mlirLogicalResultSuccess();
+  }
+
+  MlirContext context;
+  MlirDiagnosticHandlerID handler;
+  std::vector<Message> messages;
+};
+
+/// Compiled code, for as long as somebody holds it.
+class Jit {
+public:
+  Jit(MlirModule module, int level, const std::vector<std::string> &libraries) {
+    std::vector<MlirStringRef> paths;
+    for (const std::string &path : libraries)
+      paths.push_back(mlirStringRefCreate(path.data(), path.size()));
+    ErrorCollector errors(mlirModuleGetContext(module));
+    engine = mlirExecutionEngineCreate(module, level, paths.size(),
+                                       paths.data(),
+                                       /*enableObjectDump=*/false,
+                                       /*enablePIC=*/false);
+    if (mlirExecutionEngineIsNull(engine)) {
+      std::string text = "the module cannot be compiled to machine code";
+      for (const Message &message : errors.take())
+        text += ": " + message.front().second;
+      throw std::runtime_error(text);
+    }
+  }
+  ~Jit() { mlirExecutionEngineDestroy(engine); }
+  Jit(const Jit &) = delete;
+
+  uintptr_t lookup(const std::string &name) const {
+    void *found = mlirExecutionEngineLookup(
+        engine, mlirStringRefCreate(name.data(), name.size()));
+    if (!found)
+      throw nb::key_error(name.c_str());
+    return reinterpret_cast<uintptr_t>(found);
+  }
+
+private:
+  MlirExecutionEngine engine;
+};
+} // namespace
+
+NB_MODULE(_mercury, m) {
+  m.doc() = "what the Python package asks of the compiler";
+
+  m.def(
+      "apply_schedule",
+      [](MlirModule payload, MlirModule script)
+          -> std::pair<nb::object, std::vector<Message>> {
+        ErrorCollector errors(mlirModuleGetContext(payload));
+        MlirModule result = mercuryApplySchedule(payload, script);
+        if (mlirModuleIsNull(result))
+          return {nb::none(), errors.take()};
+        return {nb::cast(result), {}};
+      },
+      nb::arg("payload"), nb::arg("script"),
+      "Applies a script's __transform_main to a clone of the payload: (clone, "
+      "[]), or (None, diagnostics) with the payload unchanged.");
+
+  m.def(
+      "run_pipeline",
+      [](MlirModule module, const std::string &pipeline) {
+        MlirContext context = mlirModuleGetContext(module);
+        ErrorCollector errors(context);
+        MlirPassManager passes = mlirPassManagerCreate(context);
+        std::string problem;
+        auto append = [](MlirStringRef piece, void *data) {
+          static_cast<std::string *>(data)->append(piece.data, piece.length);
+        };
+        MlirLogicalResult parsed = mlirParsePassPipeline(
+            mlirPassManagerGetAsOpPassManager(passes),
+            mlirStringRefCreate(pipeline.data(), pipeline.size()), append,
+            &problem);
+        MlirLogicalResult ran = mlirLogicalResultFailure();
+        if (mlirLogicalResultIsSuccess(parsed)) {
+          nb::gil_scoped_release release;
+          ran = mlirPassManagerRunOnOp(passes, mlirModuleGetOperation(module));
+        }
+        mlirPassManagerDestroy(passes);
+        std::vector<Message> messages = errors.take();
+        if (!problem.empty())
+          messages.push_back({{"", problem}});
+        return std::make_pair(mlirLogicalResultIsSuccess(ran), messages);
+      },
+      nb::arg("module"), nb::arg("pipeline"),
+      "Runs a pass pipeline on the module in place: (succeeded, diagnostics).");
+
+  m.def(
+      "layout_shard",
+      [](MlirAttribute layout, int64_t extent, int64_t shards, int64_t index) {
+        if (!mercuryAttributeIsALayout(layout))
+          throw nb::type_error("expected a #commir.layout");
+        intptr_t count =
+            mercuryLayoutShard(layout, extent, shards, index, nullptr, 0);
+        if (count < 0)
+          throw nb::value_error("the layout cannot cut the axis so");
+        std::vector<int64_t> bounds(2 * count);
+        mercuryLayoutShard(layout, extent, shards, index, bounds.data(), count);
+        std::vector<std::pair<int64_t, int64_t>> intervals;
+        for (intptr_t i = 0; i < count; ++i)
+          intervals.emplace_back(bounds[2 * i], bounds[2 * i + 1]);
+        return intervals;
+      },
+      nb::arg("layout"), nb::arg("extent"), nb::arg("shards"), nb::arg("index"),
+      "The half-open intervals of positions that a shard owns.");
+
+  m.def(
+      "layout_owner",
+      [](MlirAttribute layout, int64_t extent, int64_t shards,
+         int64_t position) {
+        if (!mercuryAttributeIsALayout(layout))
+          throw nb::type_error("expected a #commir.layout");
+        int64_t owner = mercuryLayoutOwner(layout, extent, shards, position);
+        if (owner < 0)
+          throw nb::value_error("the layout cannot cut the axis so");
+        return owner;
+      },
+      nb::arg("layout"), nb::arg("extent"), nb::arg("shards"),
+      nb::arg("position"), "The shard that owns a position.");
+
+  nb::class_<Jit>(m, "Jit",
+                  "Machine code of a module in the LLVM dialect. Functions of "
+                  "the given shared libraries can be called by it.")
+      .def(nb::init<MlirModule, int, const std::vector<std::string> &>(),
+           nb::arg("module"), nb::arg("level"), nb::arg("libraries"))
+      .def("lookup", &Jit::lookup, nb::arg("name"),
+           "The address of a function; KeyError when there is none.");
+}

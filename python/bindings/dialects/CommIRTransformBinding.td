@@ -1,0 +1,1 @@
+include "dialect/CommIR/Transform/CommIRTransformOps.td"

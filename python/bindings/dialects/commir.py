@@ -1,0 +1,3 @@
+"""The ops of the commir dialect, as generated from TableGen."""
+
+from ._commir_ops_gen import *

@@ -1,0 +1,433 @@
+"""The generated kernels against float64 references, tile by tile in random order.
+
+A template is instantiated, lowered with the pipeline that README.md of lib/Kernels
+states, compiled to a shared object and called through plain memref descriptors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import importlib.util
+import itertools
+import pathlib
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+Array = npt.NDArray[Any]
+
+TEMPLATES = pathlib.Path(__file__).resolve().parents[2] / "lib" / "Kernels"
+PIPELINE = """\
+builtin.module(
+  inline, symbol-dce,
+  func.func(arith-expand{include-bf16=true}),
+  expand-strided-metadata, lower-affine,
+  convert-scf-to-cf, convert-vector-to-llvm, finalize-memref-to-llvm,
+  convert-math-to-llvm, convert-arith-to-llvm, convert-func-to-llvm, convert-cf-to-llvm,
+  reconcile-unrealized-casts)"""
+
+DTYPES = ["f16", "bf16", "f32", "f64"]
+NUMPY: dict[str, Any] = {"f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
+UNBOUNDED = 2**40
+LLC = ["-relocation-model=pic", "-filetype=obj"]
+
+
+# --- From a template to a function --------------------------------------------------
+
+
+def tool(name: str, package: str) -> str:
+    """Find an LLVM tool: in the wheels that the build requires, else on PATH."""
+    spec = importlib.util.find_spec(package)
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    found = shutil.which(name, path=":".join(f"{f}/bin" for f in folders)) or shutil.which(name)
+    if not found:
+        pytest.skip(f"{name} not found")
+    return found
+
+
+def accumulator(dtype: str) -> str:
+    return "f64" if dtype == "f64" else "f32"
+
+
+def instantiate(kernel: str, dtype: str) -> str:
+    """Return the module text of a template for inputs and outputs of type `dtype`."""
+    acc = accumulator(dtype)
+    aliases = f"!in = {dtype}\n!acc = {acc}\n!out = {dtype}\n"
+    if dtype == acc:
+        casts = """
+func.func private @widen(%x: !in) -> !acc { return %x : !acc }
+func.func private @narrow(%x: !acc) -> !out { return %x : !out }
+"""
+    else:
+        casts = """
+func.func private @widen(%x: !in) -> !acc {
+  %y = arith.extf %x : !in to !acc
+  return %y : !acc
+}
+func.func private @narrow(%x: !acc) -> !out {
+  %y = arith.truncf %x : !acc to !out
+  return %y : !out
+}
+"""
+    return aliases + (TEMPLATES / f"{kernel}.mlir").read_text() + casts
+
+
+def flatten(value: object) -> Iterator[object]:
+    """Spell an argument as LLVM's calling convention of a memref or a scalar has it."""
+    if not isinstance(value, np.ndarray):
+        yield value
+        return
+    root = value
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    address = root.ctypes.data
+    yield from (ctypes.c_void_p(address), ctypes.c_void_p(address))
+    yield ctypes.c_int64((value.ctypes.data - address) // value.itemsize)
+    yield from map(ctypes.c_int64, value.shape)
+    yield from (ctypes.c_int64(s // value.itemsize) for s in value.strides)
+
+
+@functools.cache
+def build(kernel: str, dtype: str) -> Callable[..., None]:
+    """Compile one instance. Arrays, index and i64 as int, floats as float."""
+    target = f"-mtriple={platform.machine()}-linux-gnu"
+    lower = [tool("mlir-opt", "mlir"), "--pass-pipeline=" + PIPELINE.replace("\n", "")]
+    steps = [
+        lower,
+        [tool("mlir-translate", "mlir"), "--mlir-to-llvmir"],
+        [tool("opt", "llvm"), "-O3", target, "-mcpu=native"],
+        [tool("llc", "llvm"), "-O3", target, "-mcpu=native", *LLC],
+    ]
+    data = instantiate(kernel, dtype).encode()
+    for step in steps:
+        done = subprocess.run(step, input=data, capture_output=True, check=False)
+        assert done.returncode == 0, f"{step[0]}: {done.stderr.decode()}"
+        data = done.stdout
+    with tempfile.TemporaryDirectory() as folder:
+        obj, lib = f"{folder}/kernel.o", f"{folder}/kernel.so"
+        pathlib.Path(obj).write_bytes(data)
+        subprocess.run(["cc", "-shared", obj, "-o", lib, "-lm"], check=True)
+        function = getattr(ctypes.CDLL(lib), kernel)
+    function.restype = None
+    real = ctypes.c_double if accumulator(dtype) == "f64" else ctypes.c_float
+
+    def call(*arguments: object) -> None:
+        scalars: dict[type, Any] = {int: ctypes.c_int64, float: real}
+        typed = [scalars[type(a)](a) if type(a) in scalars else a for a in arguments]
+        function(*itertools.chain.from_iterable(map(flatten, typed)))
+
+    return call
+
+
+# --- Numbers, cuts and strides ------------------------------------------------------
+
+
+def encode(x: Array, dtype: str) -> Array:
+    """Round to `dtype`, to nearest even. bf16 is the upper half of a float32."""
+    if dtype != "bf16":
+        with np.errstate(over="ignore"):
+            return x.astype(NUMPY[dtype])
+    bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def decode(x: Array, dtype: str) -> Array:
+    if dtype != "bf16":
+        return x.astype(np.float64)
+    return (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def scatter(x: Array, rng: np.random.Generator) -> Array:
+    """Return the same array with its dims in a random order in memory, and gaps."""
+    order = rng.permutation(x.ndim)
+    big = np.zeros([2 * x.shape[d] + 1 for d in order], x.dtype)
+    view = big[tuple(slice(1, None, 2) for _ in order)].transpose(np.argsort(order))
+    view[...] = x
+    return view
+
+
+def cut(extent: int, parts: int, rng: np.random.Generator) -> list[slice]:
+    """Cut range(extent) into uneven parts, the first one always empty."""
+    inner = np.sort(rng.integers(0, extent + 1, parts - 1))
+    points = [0, 0, *map(int, inner), extent]
+    return [slice(a, b) for a, b in itertools.pairwise(points)]
+
+
+def within(got: Array, want: Array, bound: Array) -> bool:
+    same = np.isneginf(got) & np.isneginf(want)
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(same | (np.abs(got - want) <= bound)))
+
+
+# --- matmul -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 5, 3), (70, 130, 300), (33, 64, 128)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matmul_tiles(dtype: str, shape: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(shape[0])
+    m, n, k = shape
+    acc = NUMPY[accumulator(dtype)]
+    a = scatter(encode(rng.standard_normal((m, k)), dtype), rng)
+    b = scatter(encode(rng.standard_normal((k, n)), dtype), rng)
+    start = rng.standard_normal((m, n)).astype(acc)
+    exact_a, exact_b = decode(a, dtype), decode(b, dtype)
+    want = start + exact_a @ exact_b
+    bound = (k + 1) * np.finfo(acc).eps * (np.abs(start) + np.abs(exact_a) @ np.abs(exact_b))
+
+    tiles = list(itertools.product(cut(m, 2, rng), cut(n, 2, rng), cut(k, 4, rng)))
+    rng.shuffle(tiles)
+
+    def run(tiles: Sequence[tuple[slice, slice, slice]]) -> Array:
+        c = scatter(start, rng)
+        for i, j, p in tiles:
+            build("matmul", dtype)(a[i, p], b[p, j], c[i, j])
+        return c
+
+    assert within(run(tiles), want, bound)
+    assert not within(np.zeros_like(want), want, bound)
+    for lost, (i, j, p) in enumerate(tiles):
+        if a[i, p].size and b[p, j].size:
+            assert not within(run(tiles[:lost] + tiles[lost + 1 :]), want, bound)
+
+
+# --- attention_fwd and softmax_merge ------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Attention:
+    """One attention problem; `ahead` is the first query's position, the first key's is 0."""
+
+    b: int = 2
+    sq: int = 90
+    sk: int = 150
+    h: int = 4
+    group: int = 1
+    d: int = 24
+    dv: int = 24
+    ahead: int = 0
+    left: int = UNBOUNDED
+    right: int = UNBOUNDED
+
+    def seen(self, i: slice, j: slice) -> Array:
+        """Return which pairs of queries `i` and keys `j` the mask allows."""
+        query = np.arange(i.start, i.stop)[:, None] + self.ahead
+        key = np.arange(j.start, j.stop)[None, :]
+        allowed: Array = (-self.left <= key - query) & (key - query <= self.right)
+        return allowed
+
+
+ATTENTION = {
+    "full": Attention(),
+    "causal": Attention(sq=150, right=0),
+    "causal_offset": Attention(ahead=60, right=0),
+    "causal_masked_rows": Attention(ahead=-20, right=0),
+    "window": Attention(ahead=30, left=17, right=0),
+    "window_both_sides": Attention(ahead=30, left=70, right=5),
+    "window_beyond_keys": Attention(ahead=100, left=20, right=0),
+    "grouped": Attention(h=6, group=3, right=0),
+    "narrow_values": Attention(d=72, dv=8),
+    "wide_values": Attention(d=8, dv=130),
+    "one_of_each": Attention(b=1, sq=1, sk=1, h=1, d=1, dv=1),
+    "decode": Attention(sq=1, sk=300, h=4, group=4, ahead=299, right=0),
+}
+
+
+def reference(
+    case: Attention, q: Array, k: Array, v: Array, *, scale: float
+) -> tuple[Array, Array, Array]:
+    """Return o, lse and sum p * abs(v), the magnitude that errors of o scale with."""
+    k, v = np.repeat(k, case.group, axis=2), np.repeat(v, case.group, axis=2)
+    s = scale * np.einsum("bihd,bjhd->bhij", q, k)
+    s = np.where(case.seen(slice(0, case.sq), slice(0, case.sk)), s, -np.inf)
+    with np.errstate(divide="ignore"):
+        lse = np.log(np.sum(np.exp(s), axis=-1))
+    p = np.exp(s - np.where(np.isneginf(lse), 0, lse)[..., None])
+    magnitude = np.einsum("bhij,bjhe->bihe", p, np.abs(v))
+    return np.einsum("bhij,bjhe->bihe", p, v), lse, magnitude
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention_tiles(dtype: str, name: str) -> None:
+    case = ATTENTION[name]
+    rng = np.random.default_rng(len(name))
+    acc = NUMPY[accumulator(dtype)]
+    g, scale = case.group, case.d**-0.5
+
+    def draw(rows: int, heads: int, depth: int) -> Array:
+        return scatter(encode(rng.standard_normal((case.b, rows, heads, depth)), dtype), rng)
+
+    q = draw(case.sq, case.h, case.d)
+    k = draw(case.sk, case.h // g, case.d)
+    v = draw(case.sk, case.h // g, case.dv)
+    want_o, want_lse, magnitude = reference(
+        case, *(decode(x, dtype) for x in (q, k, v)), scale=scale
+    )
+    # Scores are sums of d products; 16 covers exp, the merges and the divisions.
+    eps = (case.d + 16) * np.finfo(acc).eps
+    bounds = eps * magnitude, eps * (1 + np.abs(want_lse))
+
+    def identity(rows: slice, heads: slice) -> tuple[Array, Array]:
+        sq, h = rows.stop - rows.start, heads.stop - heads.start
+        o = scatter(np.zeros((case.b, sq, h, case.dv), acc), rng)
+        return o, scatter(np.full((case.b, h, sq), -np.inf, acc), rng)
+
+    tiles = [
+        (i, j, h, bool(rng.integers(2)))
+        for i in cut(case.sq, 2, rng)
+        for j in cut(case.sk, 4, rng)
+        for h in cut(case.h, 2, rng)
+    ]
+    rng.shuffle(tiles)
+
+    def run(tiles: Sequence[tuple[slice, slice, slice, bool]]) -> tuple[Array, Array]:
+        o, lse = identity(slice(0, case.sq), slice(0, case.h))
+        for i, j, h, apart in tiles:
+            hk = slice(h.start // g, -(-h.stop // g))
+            into = o[:, i, h], lse[:, h, i]
+            part = identity(i, h) if apart else into
+            build("attention_fwd", dtype)(
+                *(q[:, i, h], k[:, j, hk], v[:, j, hk], *part, scale),
+                *(case.ahead + i.start, j.start, h.start, hk.start, g, case.left, case.right),
+            )
+            if apart:
+                build("softmax_merge", accumulator(dtype))(*part, *into)
+        return o, lse
+
+    def right(o: Array, lse: Array) -> tuple[bool, bool]:
+        return within(o, want_o, bounds[0]), within(lse, want_lse, bounds[1])
+
+    assert right(*run(tiles)) == (True, True)
+    assert right(np.zeros_like(want_o), np.zeros_like(want_lse)) == (False, False)
+    counting = [
+        t for t, (i, j, h, _) in enumerate(tiles) if h.stop > h.start and case.seen(i, j).any()
+    ]
+    for lost in rng.permutation(counting)[:3]:
+        rest = tiles[:lost] + tiles[lost + 1 :]
+        assert right(*run(rest)) == (False, False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("start", ["identity", "filled"])
+@pytest.mark.parametrize(
+    "sizes", [(0, 5, 2, 3), (5, 0, 2, 3), (5, 5, 0, 3), (5, 5, 2, 0), (5, 5, 2, 3)]
+)
+def test_attention_that_sees_nothing_changes_no_bit(
+    dtype: str, start: str, sizes: tuple[int, int, int, int]
+) -> None:
+    sq, sk, h, depth = sizes
+    rng = np.random.default_rng(sum(sizes))
+    acc = NUMPY[accumulator(dtype)]
+    q = encode(rng.standard_normal((1, sq, h, depth)), dtype)
+    k = encode(rng.standard_normal((1, sk, h, depth)), dtype)
+    o = rng.standard_normal((1, sq, h, depth)).astype(acc)
+    lse = rng.standard_normal((1, h, sq)).astype(acc)
+    if start == "identity":
+        o[...], lse[...] = 0, -np.inf
+    before = o.tobytes(), lse.tobytes()
+    # Every key lies after every query and the mask is causal.
+    build("attention_fwd", dtype)(q, k, k, o, lse, 1.0, 0, 100, 0, 0, 1, UNBOUNDED, 0)
+    assert (o.tobytes(), lse.tobytes()) == before
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention_extremes(dtype: str) -> None:
+    acc = NUMPY[accumulator(dtype)]
+    everything = 2**63 - 1
+
+    def attend(q: Sequence[float], k: Sequence[float]) -> tuple[Array, Array]:
+        queries = encode(np.reshape(np.array(q, float), (1, -1, 1, 1)), dtype)
+        keys = encode(np.reshape(np.array(k, float), (1, -1, 1, 1)), dtype)
+        ones = encode(np.ones_like(keys, float), dtype)
+        o = np.zeros((1, len(q), 1, 1), acc)
+        lse = np.full((1, 1, len(q)), -np.inf, acc)
+        scalars = (1.0, 2**40, 0, 0, 0, 1, everything, everything)
+        build("attention_fwd", dtype)(queries, keys, ones, o, lse, *scalars)
+        return o.ravel(), lse.ravel()
+
+    o, lse = attend([200, -200], [200, 100])  # exp(40000) overflows in any type
+    np.testing.assert_array_equal(o, [1, 1])
+    np.testing.assert_array_equal(lse, [40000, -20000])
+    o, lse = attend([1, -1], [-np.inf, -np.inf, 3])  # scores -inf, then scores +inf
+    np.testing.assert_allclose((o[0], lse[0]), (1, 3))
+    assert np.isnan(o[1])
+    o, lse = attend([1], [-np.inf] * 3)
+    np.testing.assert_array_equal((o[0], lse[0]), (0, -np.inf))
+    o, lse = attend([np.nan, 1], [1, 2])  # a NaN shows, and in its own row only
+    np.testing.assert_array_equal(np.isnan([o, lse]), [[True, False]] * 2)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_softmax_merge(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    b, s, h, dv = 2, 5, 3, 7
+
+    def draw() -> tuple[Array, Array]:
+        lse = rng.standard_normal((b, h, s)) * 10
+        lse[rng.random(lse.shape) < 0.4] = -np.inf
+        o = rng.standard_normal((b, s, h, dv)) * np.isfinite(lse.swapaxes(1, 2)[..., None])
+        return scatter(o.astype(NUMPY[dtype]), rng), scatter(lse.astype(NUMPY[dtype]), rng)
+
+    def merged(x: tuple[Array, ...], y: tuple[Array, ...]) -> tuple[Array, ...]:
+        into = tuple(scatter(a, rng) for a in x)
+        build("softmax_merge", dtype)(*y, *into)
+        return into
+
+    x, y = draw(), draw()
+    o, lse = merged(x, y)
+    want = np.logaddexp(x[1].astype(float), y[1].astype(float))
+    eps = np.finfo(NUMPY[dtype]).eps
+    assert within(lse, want, 4 * eps * (1 + np.abs(want)))
+    total = np.where(np.isneginf(want), 0, want)
+    parts = [p[0] * np.exp(p[1] - total).swapaxes(1, 2)[..., None] for p in (x, y)]
+    bound = 32 * eps * sum(map(np.abs, parts))
+    assert within(o, sum(parts), bound)
+    assert not within(x[0], sum(parts), bound)
+
+    for other in zip((o, lse), merged(y, x), strict=True):
+        np.testing.assert_array_equal(*other)
+    empty = np.zeros_like(x[0]), np.full_like(x[1], -np.inf)
+    for both in [merged(x, empty), merged(empty, x)]:
+        for got, same in zip(both, x, strict=True):
+            np.testing.assert_array_equal(got, same)
+
+
+# --- fill and store -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("value", [0.0, -np.inf])
+def test_fill(dtype: str, value: float) -> None:
+    x = np.ones(1003, NUMPY[dtype])
+    build("fill", dtype)(x[1:-1], value)
+    np.testing.assert_array_equal(x, [1, *[value] * 1001, 1])
+    build("fill", dtype)(x[:0], 5.0)
+    assert x[0] == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_store(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    ordinary = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000)
+    ties = 1 + np.arange(64) * 2.0**-11
+    special = [0.0, -0.0, np.inf, -np.inf, 1e-40, 3.4e38]
+    x = np.concatenate([ordinary, ties, special]).astype(NUMPY[accumulator(dtype)])
+    y = np.zeros(x.size + 2, NUMPY[dtype])
+    build("store", dtype)(x, y[1:-1])
+    np.testing.assert_array_equal(y, [0, *encode(x, dtype), 0])
+    build("store", dtype)(np.full_like(x, np.nan), y[1:-1])
+    assert np.isnan(decode(y[1:-1], dtype)).all()
+
+
+def test_readme_states_the_pipeline() -> None:
+    assert PIPELINE in (TEMPLATES / "README.md").read_text()
