@@ -1,4 +1,4 @@
-//===- CommIR.h - The commir dialect ------------------------------*- C++ -*-===//
+//===- CommIR.h - The commir dialect ----------------------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -157,8 +157,7 @@ bool LoopAttr::isParallelOn(StringRef level) const {
 }
 
 bool LoopAttr::isOver(StringRef axis) const {
-  return llvm::any_of(getAxes(),
-                      [&](StringAttr name) { return name == axis; });
+  return llvm::any_of(getAxes(), [&](StringAttr name) { return name == axis; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,6 +179,10 @@ LogicalResult LayoutAttr::verify(EmitError emitError, Layout::Kind kind,
   if (kind == Layout::Kind::Striped && chunk < 1)
     return emitError()
            << "the chunk of a striped layout must be at least 1, got " << chunk;
+  if (kind == Layout::Kind::Striped && chunk > kMaxExtent)
+    return emitError()
+           << "the chunk of a striped layout must be at most 2^40, got "
+           << chunk;
   if (kind == Layout::Kind::Bounds &&
       (bounds.size() < 2 || bounds.front() != 0 || !llvm::is_sorted(bounds)))
     return emitError() << "explicit bounds must rise from 0, got [" << bounds
@@ -192,8 +195,7 @@ LogicalResult AxisAttr::verify(EmitError emitError, StringRef name,
   if (extent < 0)
     return emitError() << "the extent of axis '" << name
                        << "' must not be negative, got " << extent;
-  // Products of an extent and a part count must stay in 64 bits.
-  if (extent > (int64_t(1) << 40))
+  if (extent > kMaxExtent)
     return emitError() << "the extent of axis '" << name
                        << "' must be at most 2^40, got " << extent;
   if (layout.getKind() == Layout::Kind::Bounds &&
@@ -208,6 +210,9 @@ LogicalResult DimAttr::verify(EmitError emitError, StringRef axis,
                               int64_t value) {
   if (axis.empty() && value < 0)
     return emitError() << "a constant dimension must not be negative, got "
+                       << value;
+  if (axis.empty() && value > kMaxExtent)
+    return emitError() << "a constant dimension must be at most 2^40, got "
                        << value;
   if (!axis.empty() && value < 1)
     return emitError() << "the divisor of dimension '" << axis
@@ -249,27 +254,37 @@ LogicalResult PlacementAttr::verify(EmitError emitError,
       if (level && !levels.insert(level.getValue()).second)
         return emitError()
                << "a placement must not use a level for two cuts, got '"
-               << level.getValue() << "' for '" << cut.getAxis()
-               << "' as well";
+               << level.getValue() << "' for '" << cut.getAxis() << "' as well";
     }
   }
   return success();
 }
 
-LogicalResult ShiftAttr::verify(EmitError emitError,
-                                ArrayRef<StringAttr> loops,
+LogicalResult ShiftAttr::verify(EmitError emitError, ArrayRef<StringAttr> loops,
                                 ArrayRef<StringAttr> levels, int64_t direction,
-                                int64_t, ReadVia, ResultVia, DictionaryAttr via,
-                                int64_t chunks, Type link) {
+                                int64_t offset, ReadVia, ResultVia,
+                                DictionaryAttr via, int64_t chunks, Type link) {
   if (loops.empty() || loops.size() != levels.size())
     return emitError()
            << "a shift must name at least one loop and level, as in "
               "'by sq on gpu'";
+  llvm::StringSet<> seen;
+  for (StringAttr level : levels)
+    if (!seen.insert(level.getValue()).second)
+      return emitError() << "a shift must not use a level twice, got '"
+                         << level.getValue() << "' again";
   if (direction != 1 && direction != -1)
     return emitError() << "the direction of a shift must be 1 or -1, got "
                        << direction;
+  if (offset < -kMaxShards || offset > kMaxShards)
+    return emitError()
+           << "the offset of a shift must be from -2^20 to 2^20, got "
+           << offset;
   if (chunks < 1)
     return emitError() << "the chunks of a shift must be at least 1, got "
+                       << chunks;
+  if (chunks > kMaxShards)
+    return emitError() << "the chunks of a shift must be at most 2^20, got "
                        << chunks;
   if (link && !isa<FloatType>(link))
     return emitError()
@@ -294,20 +309,30 @@ LogicalResult LoopAttr::verify(EmitError emitError, StringRef name,
   if (axes.empty())
     return emitError() << "loop '" << name
                        << "' must run over at least one axis";
+  llvm::StringSet<> seen;
+  for (StringAttr axis : axes)
+    if (!seen.insert(axis.getValue()).second)
+      return emitError() << "loop '" << name
+                         << "' must not run over an axis twice, got '"
+                         << axis.getValue() << "' again";
   if (parts < 1)
     return emitError() << "the parts of loop '" << name
                        << "' must be at least 1, got " << parts;
   return success();
 }
 
-LogicalResult MaskAttr::verify(EmitError emitError, int64_t left,
-                               int64_t right, ArrayRef<int64_t> documents) {
+LogicalResult MaskAttr::verify(EmitError emitError, int64_t left, int64_t right,
+                               ArrayRef<int64_t> documents) {
+  for (int64_t side : {left, right})
+    if (side < -kUnbounded || side > kUnbounded)
+      return emitError()
+             << "the sides of a mask must be from -2^40 to 2^40, got " << side;
   if (left + right < 0)
     return emitError() << "a window must not be empty: left " << left
                        << " and right " << right << " leave no key";
   if (!documents.empty() && (documents.size() < 2 || documents.front() != 0 ||
                              !llvm::is_sorted(documents)))
-    return emitError() << "document bounds must rise from 0, got ["
-                       << documents << "]";
+    return emitError() << "document bounds must rise from 0, got [" << documents
+                       << "]";
   return success();
 }

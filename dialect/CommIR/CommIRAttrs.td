@@ -31,6 +31,7 @@ def CommIR_MergeKind : I32EnumAttr<"MergeKind",
 }
 
 def CommIR_MergeKindAttr : EnumAttr<CommIR_Dialect, CommIR_MergeKind, "merge"> {
+  let assemblyFormat = "`<` $value `>`";
   let description = [{
     `sum` has identity 0, `max` has identity -inf, `softmax` merges pairs
     (o, lse) of a normalised partial output and the logarithm of its sum of
@@ -83,6 +84,7 @@ def CommIR_LayoutAttr : CommIR_Attr<"Layout", "layout"> {
 
     **Constraints**
     - [layout.chunk] the chunk of a striped layout `must be at least 1`
+    - [layout.chunk-most] the chunk of a striped layout `must be at most 2^40`
     - [layout.bounds] explicit bounds `must rise from 0`
   }];
   let parameters = (ins "Layout::Kind":$kind, "int64_t":$chunk,
@@ -106,6 +108,7 @@ def CommIR_AxisAttr : CommIR_Attr<"Axis", "axis"> {
 
     **Constraints**
     - [axis.extent] the extent of an axis `must not be negative`
+    - [axis.extent-most] the extent of an axis `must be at most 2^40`
     - [axis.bounds] explicit bounds of an axis `must end at its extent`
   }];
   let parameters = (ins StringRefParameter<"its name">:$name,
@@ -122,6 +125,7 @@ def CommIR_DimAttr : CommIR_Attr<"Dim", "dim"> {
     **Constraints**
     - [dim.divisor] the divisor of a dimension `must be at least 1`
     - [dim.constant] a constant dimension `must not be negative`
+    - [dim.constant-most] a constant dimension `must be at most 2^40`
   }];
   let parameters = (ins StringRefParameter<"axis, empty for a constant">:$axis,
                         "int64_t":$value);
@@ -217,8 +221,11 @@ def CommIR_ShiftAttr : CommIR_Attr<"Shift", "shift"> {
 
     **Constraints**
     - [shift.terms] a shift `must name at least one loop and level`
+    - [shift.level-twice] a shift `must not use a level twice`
     - [shift.direction] the direction of a shift `must be 1 or -1`
+    - [shift.offset] the offset of a shift `must be from -2^20 to 2^20`
     - [shift.chunks] the chunks of a shift `must be at least 1`
+    - [shift.chunks-most] the chunks of a shift `must be at most 2^20`
     - [shift.link] the link type of a shift `must be a floating-point type`
     - [shift.via] a buffer in `via` `must move by rotate, pull, travel or deliver`
   }];
@@ -244,6 +251,7 @@ def CommIR_LoopAttr : CommIR_Attr<"Loop", "loop"> {
 
     **Constraints**
     - [loop.axes] a loop `must run over at least one axis`
+    - [loop.axis-twice] a loop `must not run over an axis twice`
     - [loop.parts] the parts of a loop `must be at least 1`
   }];
   let parameters = (ins StringRefParameter<"name">:$name,
@@ -276,6 +284,7 @@ def CommIR_MaskAttr : CommIR_Attr<"Mask", "mask"> {
 
     **Constraints**
     - [mask.window] a window `must not be empty`
+    - [mask.sides] the sides of a mask `must be from -2^40 to 2^40`
     - [mask.documents] document bounds `must rise from 0`
   }];
   let parameters = (ins "int64_t":$left, "int64_t":$right,
@@ -284,7 +293,7 @@ def CommIR_MaskAttr : CommIR_Attr<"Mask", "mask"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Further than any position: no bound on this side.
-    static constexpr int64_t kUnbounded = int64_t(1) << 40;
+    static constexpr int64_t kUnbounded = kMaxExtent;
     bool isFull() const {
       return getLeft() == kUnbounded && getRight() == kUnbounded &&
              getDocuments().empty();

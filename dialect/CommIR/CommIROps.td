@@ -41,10 +41,11 @@ def CommIR_MeshOp : CommIR_Op<"mesh", [Symbol]> {
     **Constraints**
     - [mesh.empty] a mesh `must have at least one level`
     - [mesh.level-twice] a mesh `must not name a level twice`
+    - [mesh.ranks] a mesh `must have at most 2^20 ranks`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        CommIR_LevelArrayAttr:$levels);
-  let assemblyFormat = "$sym_name custom<Levels>($levels) attr-dict";
+  let assemblyFormat = "$sym_name `` custom<Levels>($levels) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The size of a level, or 0 when the mesh has none of that name.
@@ -86,13 +87,17 @@ def CommIR_ProgramOp : CommIR_Op<"program",
     - [program.mesh] a program `must run on a commir.mesh`
     - [program.axis-twice] a program `must not name an axis twice`
     - [program.binding] each argument `must be a buffer with one binding`
+    - [program.inputs] `num_inputs` `must be from 0 to` the number of buffers
+    - [program.attribute] an attribute that the syntax of an op gives `must not be given twice`
     - [program.buffer-twice] a program `must not name a buffer twice`
     - [program.buffer-axis] a buffer `must use axes of the program`
     - [program.divisor] the divisor of a dimension `must divide its axis`
     - [program.cut-axis] a placement `must cut axes of its buffer`
     - [program.cut-level] a placement `must name levels of the mesh`
     - [program.cut-layout] the layout of a cut `must fit the axis`
+    - [program.cut-shards] a placement `must cut into at most 2^20 shards`
     - [program.replicate] a level `must not be both replicated and sharded`
+    - [program.replicate-twice] a buffer `must not be replicated twice over a level`
     - [program.output] an output `must be stored to`
     - [program.loop-twice] a program `must not name a loop twice`
   }];
@@ -132,6 +137,7 @@ def CommIR_ForOp : CommIR_Op<"for", [NoTerminator, SingleBlock,
     ```
 
     **Constraints**
+    - [for.loops] a nest `must have at least one loop`
     - [for.axis] a loop `must run over an axis of the program`
     - [for.axis-shared] an axis in a joined loop `must have no other loop`
     - [for.parallel-level] a parallel loop `must name levels of the mesh`
@@ -143,7 +149,9 @@ def CommIR_ForOp : CommIR_Op<"for", [NoTerminator, SingleBlock,
     - [for.shift-parts] the parts of a shifted loop `must be a multiple of the ranks it is shifted over`
     - [for.shift-joined] a shifted loop `must run over one axis`
     - [for.shift-via] a shift's via `must name buffers of the program`
+    - [for.shift-via-mode] a shift's via `must move an input by rotate or pull, an output by travel or deliver`
     - [for.joined-parts] a joined loop `must be cut along whole axes`
+    - [for.parts] the parts of an axis `must be at most 2^20`
     - [for.layout] the parts of an axis `must fit its layout`
     - [for.body] the body of a nest `must hold loads, kernels and stores only`
   }];

@@ -41,10 +41,15 @@ def CommIR_PositionOp : CommIR_Op<"position", [Pure]> {
     ```mlir
     %p = commir.position sk : %part of 4
     ```
+
+    **Constraints**
+    - [position.parts] the parts of an axis `must be from 1 to 2^20`
+    - [position.divisor] the divisor of a position `must be at least 1`
   }];
   let arguments = (ins StrAttr:$axis, Index:$part, I64Attr:$parts,
                        DefaultValuedAttr<I64Attr, "1">:$divisor);
   let results = (outs Index:$position);
+  let hasVerifier = 1;
   let assemblyFormat = [{
     custom<Name>($axis) `:` $part `of` $parts (`per` $divisor^)? attr-dict
   }];
@@ -60,13 +65,19 @@ def CommIR_AllocOp : CommIR_Op<"alloc"> {
     %s = commir.alloc slots 2 placement [h -> gpu1] parts {sk = 4}
         : !commir.buffer<[b, sk, h, 128], bf16>
     ```
+
+    **Constraints**
+    - [alloc.slots] the slots of local memory `must be from 1 to 2^20`
+    - [alloc.parts] `parts` `must give each axis a number from 1 to 2^20`
+    - [alloc.axis] local memory `must be cut along axes of its buffer`
   }];
   let arguments = (ins I64Attr:$slots, CommIR_PlacementAttr:$placement,
                        DictionaryAttr:$parts);
   let results = (outs CommIR_BufferType:$buffer);
+  let hasVerifier = 1;
   let assemblyFormat = [{
     `slots` $slots `placement` custom<Placement>($placement) `parts` $parts
-    attr-dict `:` type($buffer)
+    attr-dict `:` qualified(type($buffer))
   }];
 }
 
@@ -79,14 +90,21 @@ def CommIR_PartOp : CommIR_Op<"part", [Pure, AttrSizedOperandSegments]> {
     %k = commir.part %K slot %s [sk : %p of 4] : !commir.buffer<[b, sk], f32>
         -> !commir.tile<[b, sk], f32>
     ```
+
+    **Constraints**
+    - [part.counts] a part `must have an axis and a number of parts for each index`
+    - [part.number] the number of parts `must be from 1 to 2^20`
+    - [part.axis] a part `must be of axes of its buffer, each once`
+    - [part.tile] a part `must give the tile of its buffer`
   }];
   let arguments = (ins CommIR_BufferType:$buffer, Optional<Index>:$slot,
                        Variadic<Index>:$indices, StrArrayAttr:$axes,
                        DenseI64ArrayAttr:$counts);
   let results = (outs CommIR_TileType:$tile);
+  let hasVerifier = 1;
   let assemblyFormat = [{
     $buffer (`slot` $slot^)? custom<Parts>($indices, $axes, $counts) attr-dict
-    `:` type($buffer) `->` type($tile)
+    `:` qualified(type($buffer)) `->` qualified(type($tile))
   }];
 }
 
@@ -192,8 +210,8 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
                        OptionalAttr<F64Attr>:$scale,
                        OptionalAttr<I64Attr>:$group);
   let assemblyFormat = [{
-    $kernel `ins` `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:`
-    type($outputs) `)` `at` `(` $positions `)`
+    $kernel `ins` `(` ($inputs^ `:` type($inputs))? `)`
+    `outs` `(` ($outputs^ `:` type($outputs))? `)` `at` `(` $positions `)`
     (`mask` `(` custom<Mask>($mask)^ `)`)? attr-dict
   }];
 }
@@ -205,8 +223,12 @@ def CommIR_MemoryOp : CommIR_Op<"memory", [Pure]> {
     %a = commir.memory argument 0 : memref<?xi8>
     %w = commir.memory arena : memref<?xi8>
     ```
+
+    **Constraints**
+    - [memory.argument] the number of an argument `must not be negative`
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$argument);
+  let hasVerifier = 1;
   let results = (outs AnyMemRef:$bytes);
   let assemblyFormat = [{
     (`argument` $argument^) : (`arena`)? attr-dict `:` type($bytes)

@@ -48,9 +48,8 @@ template <typename TypeTy> static Type parseShaped(AsmParser &parser) {
 template <typename TypeTy>
 static void printShaped(AsmPrinter &printer, TypeTy type) {
   printer << "<[";
-  llvm::interleaveComma(type.getDims(), printer.getStream(), [&](DimAttr dim) {
-    syntax::print(printer, dim);
-  });
+  llvm::interleaveComma(type.getDims(), printer.getStream(),
+                        [&](DimAttr dim) { syntax::print(printer, dim); });
   printer << "], " << type.getElementType() << ">";
 }
 
@@ -74,6 +73,15 @@ void BufferType::print(AsmPrinter &p) const { printShaped(p, *this); }
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<DimAttr> dims, Type elementType) {
   return verifyShaped(emitError, dims, elementType);
+}
+
+bool BufferType::hasAxis(StringRef axis) const {
+  return llvm::any_of(getDims(), [&](DimAttr dim) {
+    return !dim.isConstant() && dim.getAxis() == axis;
+  });
+}
+TileType BufferType::getTileType() const {
+  return TileType::get(getContext(), getDims(), getElementType());
 }
 
 Type TileType::parse(AsmParser &p) { return parseShaped<TileType>(p); }

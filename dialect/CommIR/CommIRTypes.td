@@ -31,6 +31,12 @@ def CommIR_BufferType : CommIR_ShapedType<"Buffer", "buffer"> {
     - [buffer.axis-twice] a buffer or tile `must not use an axis for two dimensions`
     - [buffer.element] its element type `must be a floating-point type`
   }];
+  let extraClassDeclaration = [{
+    /// Whether a dimension is `axis`, or `axis` divided.
+    bool hasAxis(StringRef axis) const;
+    /// The tile of this buffer.
+    TileType getTileType() const;
+  }];
 }
 
 def CommIR_TileType : CommIR_ShapedType<"Tile", "tile"> {

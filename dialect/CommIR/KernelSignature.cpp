@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/KernelSignature.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -22,11 +23,16 @@ StringRef KernelSignature::known(StringRef kernel) {
 
 StringRef KernelSignature::knownNames() { return "'matmul', 'attention_fwd'"; }
 
-SmallVector<KernelSignature::Dim>
-KernelSignature::positions(StringRef kernel) {
+SmallVector<KernelSignature::Dim> KernelSignature::positions(StringRef kernel) {
   if (kernel == "attention_fwd")
     return {{"sq"}, {"sk"}, {"h"}, {"h", /*divided=*/true}};
   return {};
+}
+
+static bool isName(StringRef text) {
+  return !text.empty() && llvm::all_of(text, [](char character) {
+    return llvm::isAlnum(character) || character == '_';
+  });
 }
 
 static std::optional<SmallVector<KernelSignature::Shape>>
@@ -42,7 +48,7 @@ parseShapes(StringRef text) {
       return std::nullopt;
     for (StringRef word : words) {
       auto [letter, divisor] = word.split('/');
-      if (letter.empty() || (word.contains('/') && divisor.empty()))
+      if (!isName(letter) || (word.contains('/') && !isName(divisor)))
         return std::nullopt;
       shape.push_back({letter, !divisor.empty()});
     }
@@ -70,8 +76,7 @@ DimAttr mlir::commir::getBoundDim(KernelOp kernel, KernelSignature::Dim dim) {
       KernelSignature::parse(getSignatureText(kernel));
   if (!signature)
     return {};
-  for (auto [shape, input] :
-       llvm::zip(signature->operands, kernel.getInputs()))
+  for (auto [shape, input] : llvm::zip(signature->operands, kernel.getInputs()))
     for (auto [found, bound] :
          llvm::zip(shape, cast<TileType>(input.getType()).getDims()))
       if (found == dim)
@@ -106,17 +111,24 @@ private:
     auto [it, fresh] = letters.try_emplace(key, bound);
     bool agrees = it->second == bound;
     // `h/g` is a fraction of the axis that `h` is bound to.
-    auto whole = letters.find(dim.letter);
-    if (fresh && dim.divided && whole != letters.end())
-      agrees = bound.isConstant() ? bound == whole->second
-                                  : bound.getAxis() == whole->second.getAxis();
+    auto other = letters.find(dim.letter.str() + (dim.divided ? "" : "/"));
+    if (fresh && other != letters.end())
+      agrees = dim.divided ? isFraction(bound, other->second)
+                           : isFraction(other->second, bound);
     if (agrees)
       return success();
-    DimAttr expected = fresh ? whole->second : it->second;
+    DimAttr expected = fresh ? other->second : it->second;
     return kernel.emitOpError()
            << "dimension '" << dim.letter << (dim.divided ? "/g" : "")
            << "' must agree across the kernel, expected " << describe(expected)
            << " but " << where << " has " << describe(bound);
+  }
+
+  static bool isFraction(DimAttr part, DimAttr whole) {
+    if (part.isConstant() || whole.isConstant())
+      return part == whole;
+    return part.getAxis() == whole.getAxis() &&
+           part.getDivisor() % whole.getDivisor() == 0;
   }
 
   static std::string describe(DimAttr dim) {
@@ -172,25 +184,23 @@ LogicalResult mlir::commir::verifySignature(KernelOp kernel) {
                                 << "\" must list operands and results, as in "
                                    "\"m k, k n -> m n\"";
   if (kernel.getInputs().size() != signature->operands.size())
-    return kernel.emitOpError()
-           << "kernel '" << kernel.getKernel()
-           << "' must have the operands of its signature, "
-           << signature->operands.size() << ", got "
-           << kernel.getInputs().size();
+    return kernel.emitOpError() << "kernel '" << kernel.getKernel()
+                                << "' must have the operands of its signature, "
+                                << signature->operands.size() << ", got "
+                                << kernel.getInputs().size();
   if (kernel.getOutputs().size() != signature->results.size())
-    return kernel.emitOpError()
-           << "kernel '" << kernel.getKernel()
-           << "' must have the results of its signature, "
-           << signature->results.size() << ", got "
-           << kernel.getOutputs().size();
+    return kernel.emitOpError() << "kernel '" << kernel.getKernel()
+                                << "' must have the results of its signature, "
+                                << signature->results.size() << ", got "
+                                << kernel.getOutputs().size();
   ShapeUnifier unifier(kernel);
   for (auto [i, shape] : llvm::enumerate(signature->operands))
-    if (failed(unifier.unify(shape, kernel.getInputs()[i],
-                             "operand " + Twine(i))))
+    if (failed(
+            unifier.unify(shape, kernel.getInputs()[i], "operand " + Twine(i))))
       return failure();
   for (auto [i, shape] : llvm::enumerate(signature->results))
-    if (failed(unifier.unify(shape, kernel.getOutputs()[i],
-                             "result " + Twine(i))))
+    if (failed(
+            unifier.unify(shape, kernel.getOutputs()[i], "result " + Twine(i))))
       return failure();
   return verifyMask(kernel);
 }

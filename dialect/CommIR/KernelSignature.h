@@ -1,4 +1,4 @@
-//===- KernelSignature.h - Shapes that a kernel takes and gives ---*- C++ -*-===//
+//===- KernelSignature.h - Shapes that a kernel takes and gives -*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,8 @@
 namespace mlir::commir {
 
 /// The dimensions of a kernel's operands and results by letter, written
-/// `"m k, k n -> m n"`. `h/g` is the dimension `h` divided by some whole number.
+/// `"m k, k n -> m n"`. `h/g` is the dimension `h` divided by some whole
+/// number.
 struct KernelSignature {
   struct Dim {
     StringRef letter;
@@ -43,7 +44,8 @@ struct KernelSignature {
 /// Checks a kernel's operands, results and mask against its signature.
 LogicalResult verifySignature(KernelOp kernel);
 
-/// The tile dimension that `dim` of the kernel's signature is bound to, or null.
+/// The tile dimension that `dim` of the kernel's signature is bound to, or
+/// null.
 DimAttr getBoundDim(KernelOp kernel, KernelSignature::Dim dim);
 
 } // namespace mlir::commir

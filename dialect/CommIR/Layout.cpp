@@ -44,11 +44,12 @@ int64_t mlir::commir::totalSize(llvm::ArrayRef<Interval> intervals) {
 }
 
 std::string Layout::whyNot(int64_t extent, int64_t shards) const {
-  if (shards < 1)
+  if (extent < 0 || extent > kMaxExtent)
+    return "cannot cut an extent of " + std::to_string(extent);
+  if (shards < 1 || shards > kMaxShards)
     return "cannot cut into " + std::to_string(shards) + " shards";
-  if (kind == Kind::Striped && chunk < 1)
-    return "striped chunk is " + std::to_string(chunk) +
-           " but must be at least 1";
+  if (kind == Kind::Striped && (chunk < 1 || chunk > kMaxExtent))
+    return "cannot cut into chunks of " + std::to_string(chunk);
   if (kind != Kind::Bounds)
     return "";
   if (bounds.size() < 2 || bounds.front() != 0 || bounds.back() != extent ||
@@ -73,8 +74,8 @@ llvm::SmallVector<Interval> Layout::shard(int64_t extent, int64_t shards,
   case Kind::Block:
     return normalize({block(shards, index)});
   case Kind::Zigzag:
-    return normalize({block(2 * shards, index),
-                      block(2 * shards, 2 * shards - 1 - index)});
+    return normalize(
+        {block(2 * shards, index), block(2 * shards, 2 * shards - 1 - index)});
   case Kind::Striped: {
     llvm::SmallVector<Interval> chunks;
     for (int64_t at = index * chunk; at < extent; at += shards * chunk)
@@ -85,7 +86,8 @@ llvm::SmallVector<Interval> Layout::shard(int64_t extent, int64_t shards,
     int64_t named = boundShards();
     if (shards <= named) {
       int64_t joined = named / shards;
-      return normalize({{bounds[index * joined], bounds[(index + 1) * joined]}});
+      return normalize(
+          {{bounds[index * joined], bounds[(index + 1) * joined]}});
     }
     int64_t finer = shards / named;
     int64_t begin = bounds[index / finer];
@@ -97,8 +99,7 @@ llvm::SmallVector<Interval> Layout::shard(int64_t extent, int64_t shards,
   return {};
 }
 
-int64_t Layout::shardSize(int64_t extent, int64_t shards,
-                          int64_t index) const {
+int64_t Layout::shardSize(int64_t extent, int64_t shards, int64_t index) const {
   return totalSize(shard(extent, shards, index));
 }
 

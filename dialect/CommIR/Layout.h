@@ -1,4 +1,4 @@
-//===- Layout.h - How an axis is cut into shards ------------------*- C++ -*-===//
+//===- Layout.h - How an axis is cut into shards ----------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,6 +20,11 @@
 #include <string>
 
 namespace mlir::commir {
+
+/// Far above any machine, and low enough that a product of an extent and twice
+/// a number of shards stays in 64 bits.
+constexpr int64_t kMaxExtent = int64_t(1) << 40;
+constexpr int64_t kMaxShards = int64_t(1) << 20;
 
 /// The half-open range of positions [begin, end).
 struct Interval {

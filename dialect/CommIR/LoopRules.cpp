@@ -21,11 +21,12 @@ mlir::commir::getPartsOfAxes(ProgramOp program, LoopAttr loop) {
   for (auto [i, name] : llvm::enumerate(loop.getAxes())) {
     int64_t extent = program.getAxis(name).getExtent();
     bool last = i + 1 == loop.getAxes().size();
-    if (last || left <= extent) {
+    // An axis without positions takes every part there is: all are empty.
+    if (last || left <= extent || extent == 0) {
       parts[i] = left;
       return parts;
     }
-    if (extent == 0 || left % extent != 0)
+    if (left % extent != 0)
       return std::nullopt;
     parts[i] = extent;
     left /= extent;
@@ -92,13 +93,29 @@ static std::string checkParallel(ProgramOp program, MeshOp mesh, LoopAttr loop,
     return formatv("parallel loop '{0}' must have as many parts as its levels "
                    "have ranks, {1}, got {2}",
                    loop.getName(), ranks, loop.getParts());
-  if (!getPartsOfAxes(program, loop) ||
-      !getLevelsOfAxes(program, mesh, loop))
+  if (!getPartsOfAxes(program, loop) || !getLevelsOfAxes(program, mesh, loop))
     return formatv("joined loop '{0}' must be cut along whole axes, {1} parts "
                    "are not; split the level, or parallelize its axes one by "
                    "one",
                    loop.getName(), loop.getParts());
   return "";
+}
+
+static const LoopAttr *findLoop(ArrayRef<LoopAttr> loops, StringRef name) {
+  return llvm::find_if(loops,
+                       [&](LoopAttr loop) { return loop.getName() == name; });
+}
+
+std::string mlir::commir::whyNotShiftedBy(StringRef loop, StringRef by,
+                                          ArrayRef<LoopAttr> loops) {
+  const LoopAttr *found = findLoop(loops, by);
+  if (found != loops.end() && found->isParallel())
+    return "";
+  return formatv("loop '{0}' must be shifted by a parallel loop of the nest, "
+                 "'{1}' is {2}",
+                 loop, by,
+                 found == loops.end() ? "none"
+                                      : "not parallel; parallelize it first");
 }
 
 static std::string checkShift(ProgramOp program, MeshOp mesh, LoopAttr loop,
@@ -109,14 +126,12 @@ static std::string checkShift(ProgramOp program, MeshOp mesh, LoopAttr loop,
   if (loop.getAxes().size() != 1)
     return formatv("shifted loop '{0}' must run over one axis, got {1}",
                    loop.getName(), loop.getAxes().size());
-  for (auto [by, level] : llvm::zip_equal(shift.getLoops(), shift.getLevels())) {
-    const LoopAttr *found = llvm::find_if(
-        loops, [&](LoopAttr other) { return other.getName() == by; });
-    if (found == loops.end() || !found->isParallel())
-      return formatv("loop '{0}' must be shifted by a parallel loop of the "
-                     "nest, '{1}' is {2}; parallelize it first",
-                     loop.getName(), by.getValue(),
-                     found == loops.end() ? "not a loop" : "not parallel");
+  for (auto [by, level] :
+       llvm::zip_equal(shift.getLoops(), shift.getLevels())) {
+    if (std::string why = whyNotShiftedBy(loop.getName(), by, loops);
+        !why.empty())
+      return why;
+    const LoopAttr *found = findLoop(loops, by);
     if (loop.isParallelOn(level))
       return formatv("shifted loop '{0}' must not be parallel on the level it "
                      "is shifted on, '{1}'",
@@ -126,18 +141,27 @@ static std::string checkShift(ProgramOp program, MeshOp mesh, LoopAttr loop,
                      "shifted by, '{1}' is not parallel on '{2}'",
                      loop.getName(), by.getValue(), level.getValue());
     if (loop.getParts() % mesh.getLevelSize(level) != 0)
-      return formatv("the parts of shifted loop '{0}' must be a multiple of the "
-                     "ranks it is shifted over, {1} on '{2}', got {3}",
-                     loop.getName(), mesh.getLevelSize(level),
-                     level.getValue(), loop.getParts());
+      return formatv(
+          "the parts of shifted loop '{0}' must be a multiple of the "
+          "ranks it is shifted over, {1} on '{2}', got {3}",
+          loop.getName(), mesh.getLevelSize(level), level.getValue(),
+          loop.getParts());
   }
   if (!shift.getVia())
     return "";
-  for (NamedAttribute entry : shift.getVia())
-    if (program.getBufferNumber(entry.getName()) < 0)
+  for (NamedAttribute entry : shift.getVia()) {
+    int64_t buffer = program.getBufferNumber(entry.getName());
+    if (buffer < 0)
       return formatv("the shift's via must name buffers of the program, '{0}' "
                      "is none",
                      entry.getName().getValue());
+    StringRef mode = cast<StringAttr>(entry.getValue()).getValue();
+    if (program.isInput(buffer) != symbolizeReadVia(mode).has_value())
+      return formatv("the shift's via must move an input by rotate or pull, an "
+                     "output by travel or deliver, '{0}' is an {1} and has {2}",
+                     entry.getName().getValue(),
+                     program.isInput(buffer) ? "input" : "output", mode);
+  }
   return "";
 }
 
@@ -151,25 +175,28 @@ std::string mlir::commir::whyNotLoops(ProgramOp program, MeshOp mesh,
     if (std::string why = checkParallel(program, mesh, loop, taken);
         !why.empty())
       return why;
+  }
+  for (LoopAttr loop : loops) {
     if (std::string why = checkShift(program, mesh, loop, loops); !why.empty())
       return why;
     for (auto [axis, cut] :
          llvm::zip_equal(loop.getAxes(), *getPartsOfAxes(program, loop))) {
       int64_t &total = parts.try_emplace(axis.getValue(), 1).first->second;
-      // Far above any machine, and far from overflow.
-      if (cut > (int64_t(1) << 20) / total)
+      if (cut > kMaxShards / total)
         return formatv("the parts of axis '{0}' must be at most 2^20",
                        axis.getValue());
       total *= cut;
     }
   }
-  for (auto &entry : parts) {
-    AxisAttr axis = program.getAxis(entry.first());
-    std::string why = axis.getLayout().getLayout().whyNot(axis.getExtent(),
-                                                          entry.second);
+  for (auto axis : program.getAxes().getAsRange<AxisAttr>()) {
+    auto cut = parts.find(axis.getName());
+    if (cut == parts.end())
+      continue;
+    std::string why =
+        axis.getLayout().getLayout().whyNot(axis.getExtent(), cut->second);
     if (!why.empty())
       return formatv("the parts of axis '{0}' must fit its layout: {1}",
-                     entry.first(), why);
+                     axis.getName(), why);
   }
   return "";
 }
@@ -180,23 +207,22 @@ static std::string checkPlacement(ProgramOp program, MeshOp mesh,
   if (!placement)
     return "";
   for (CutAttr cut : placement.getCuts()) {
-    if (llvm::none_of(type.getDims(), [&](DimAttr dim) {
-          return !dim.isConstant() && dim.getAxis() == cut.getAxis();
-        }))
-      return formatv("the placement of '{0}' must cut axes of its buffer, '{1}' "
-                     "is none",
-                     binding.getName(), cut.getAxis());
+    if (!type.hasAxis(cut.getAxis()))
+      return formatv(
+          "the placement of '{0}' must cut axes of its buffer, '{1}' "
+          "is none",
+          binding.getName(), cut.getAxis());
     int64_t shards = 1;
     for (Attribute factor : cut.getFactors()) {
       auto level = dyn_cast<StringAttr>(factor);
-      int64_t size = level ? mesh.getLevelSize(level)
-                           : cast<IntegerAttr>(factor).getInt();
+      int64_t size =
+          level ? mesh.getLevelSize(level) : cast<IntegerAttr>(factor).getInt();
       if (size == 0)
         return formatv("the placement of '{0}' must name levels of the mesh "
                        "({1}), got '{2}'",
                        binding.getName(), mesh.describeLevels(),
                        level.getValue());
-      if (size > (int64_t(1) << 20) / shards)
+      if (size > kMaxShards / shards)
         return formatv("the placement of '{0}' must cut into at most 2^20 "
                        "shards",
                        binding.getName());
@@ -221,7 +247,13 @@ std::string mlir::commir::whyNotBinding(ProgramOp program, MeshOp mesh,
             checkPlacement(program, mesh, binding, type, placement);
         !why.empty())
       return why;
+  llvm::StringSet<> seen;
   for (StringAttr level : binding.getReplicate()) {
+    if (!seen.insert(level.getValue()).second)
+      return formatv(
+          "a buffer must not be replicated twice over a level, '{0}' "
+          "is over '{1}' already",
+          binding.getName(), level.getValue());
     if (mesh.getLevelSize(level) == 0)
       return formatv("the placement of '{0}' must name levels of the mesh "
                      "({1}), got '{2}'",

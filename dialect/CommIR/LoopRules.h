@@ -1,4 +1,4 @@
-//===- LoopRules.h - What makes a list of loops legal -------------*- C++ -*-===//
+//===- LoopRules.h - What makes a list of loops legal -----------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,6 +20,11 @@ namespace mlir::commir {
 /// Says why `loops` are not a legal nest of `program`; empty when they are.
 std::string whyNotLoops(ProgramOp program, MeshOp mesh,
                         ArrayRef<LoopAttr> loops);
+
+/// Says why `loop` cannot be shifted by the loop named `by` of the same nest;
+/// empty when it can.
+std::string whyNotShiftedBy(StringRef loop, StringRef by,
+                            ArrayRef<LoopAttr> loops);
 
 /// Says why a buffer's binding is not legal; empty when it is.
 std::string whyNotBinding(ProgramOp program, MeshOp mesh, BindingAttr binding,

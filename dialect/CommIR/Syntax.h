@@ -1,4 +1,4 @@
-//===- Syntax.h - Text of commir attributes -----------------------*- C++ -*-===//
+//===- Syntax.h - Text of commir attributes ---------------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,6 +17,36 @@
 
 namespace mlir::commir::syntax {
 
+/// Builds an attribute through its verifier, at `loc`.
+template <typename AttrTy, typename... Args>
+FailureOr<AttrTy> getChecked(AsmParser &parser, SMLoc loc, Args &&...args) {
+  AttrTy attr =
+      AttrTy::getChecked([&] { return parser.emitError(loc); },
+                         parser.getContext(), std::forward<Args>(args)...);
+  if (!attr)
+    return failure();
+  return attr;
+}
+
+/// A list of attributes by `parse`, as an ArrayAttr.
+template <typename AttrTy>
+ParseResult parseList(AsmParser &parser, ArrayAttr &list,
+                      AsmParser::Delimiter delimiter,
+                      FailureOr<AttrTy> (*parse)(AsmParser &)) {
+  SmallVector<Attribute> attrs;
+  auto parseOne = [&]() -> ParseResult {
+    FailureOr<AttrTy> attr = parse(parser);
+    if (failed(attr))
+      return failure();
+    attrs.push_back(*attr);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(delimiter, parseOne))
+    return failure();
+  list = parser.getBuilder().getArrayAttr(attrs);
+  return success();
+}
+
 /// A name: an identifier, or a string when it is not one.
 FailureOr<StringAttr> parseName(AsmParser &parser);
 void printName(AsmPrinter &printer, StringRef name);
@@ -25,6 +55,15 @@ void printName(AsmPrinter &printer, StringRef name);
 ParseResult parseNames(AsmParser &parser, AsmParser::Delimiter delimiter,
                        SmallVectorImpl<StringAttr> &names);
 void printNames(AsmPrinter &printer, ArrayRef<StringAttr> names);
+
+/// Adds the attributes that an op's syntax gives. Its attribute dictionary must
+/// not give one of them again.
+ParseResult addInherent(OpAsmParser &parser, OperationState &result,
+                        ArrayRef<NamedAttribute> attributes);
+
+/// `[0, 5, 14]`.
+ParseResult parseNumbers(AsmParser &parser, SmallVectorImpl<int64_t> &numbers);
+void printNumbers(AsmPrinter &printer, ArrayRef<int64_t> numbers);
 
 /// `gpu = 4`.
 FailureOr<LevelAttr> parseLevel(AsmParser &parser);
@@ -65,6 +104,12 @@ void print(AsmPrinter &printer, LoopAttr loop);
 /// `causal documents[0, 5, 14]`.
 FailureOr<MaskAttr> parseMask(AsmParser &parser);
 void print(AsmPrinter &printer, MaskAttr mask);
+
+/// The attributes of a list, between commas.
+template <typename AttrTy> void printList(AsmPrinter &printer, ArrayAttr list) {
+  llvm::interleaveComma(list.getAsRange<AttrTy>(), printer.getStream(),
+                        [&](AttrTy attr) { print(printer, attr); });
+}
 
 } // namespace mlir::commir::syntax
 

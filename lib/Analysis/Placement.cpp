@@ -7,6 +7,7 @@
 
 #include "lib/Analysis/Placement.h"
 #include "dialect/CommIR/LoopRules.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -16,8 +17,7 @@ namespace {
 /// Finds the cut of one axis of a buffer from the loops over that axis.
 class CutFinder {
 public:
-  CutFinder(ProgramOp program, ForOp nest, BufferType type,
-            BindingAttr binding)
+  CutFinder(ProgramOp program, ForOp nest, BufferType type, BindingAttr binding)
       : program(program), mesh(program.getMeshOp()), nest(nest), type(type),
         builder(program.getContext()) {
     for (StringAttr level : binding.getReplicate())
@@ -27,11 +27,17 @@ public:
         for (auto level : llvm::make_filter_range(cut.getFactors(),
                                                   llvm::IsaPred<StringAttr>))
           taken.insert(cast<StringAttr>(level).getValue());
-    // A parallel loop over any axis of the buffer wins over a shifted one.
-    for (auto loop : nest.getLoops().getAsRange<LoopAttr>())
-      if (llvm::any_of(loop.getAxes(), [&](StringAttr a) { return uses(a); }))
-        for (StringAttr level : loop.getLevels())
-          parallel.insert(level.getValue());
+    // A parallel loop over any axis of the buffer wins over a shifted one, and
+    // the outermost of two loops that are shifted on one level.
+    for (auto loop : nest.getLoops().getAsRange<LoopAttr>()) {
+      if (llvm::none_of(loop.getAxes(), [&](StringAttr a) { return uses(a); }))
+        continue;
+      for (StringAttr level : loop.getLevels())
+        parallel.insert(level.getValue());
+      if (loop.getShift())
+        for (StringAttr level : loop.getShift().getLevels())
+          shifted.try_emplace(level.getValue(), loop.getName());
+    }
   }
 
   /// The factors of `axis`, outermost first; trailing numbers cut nothing that
@@ -82,7 +88,9 @@ private:
     for (StringAttr level : loop.getShift().getLevels()) {
       int64_t size = mesh.getLevelSize(level);
       if (taken.contains(level.getValue()) ||
-          parallel.contains(level.getValue()) || left % size != 0)
+          parallel.contains(level.getValue()) ||
+          shifted.lookup(level.getValue()) != loop.getName() ||
+          left % size != 0)
         continue;
       factors.push_back(level);
       left /= size;
@@ -98,6 +106,8 @@ private:
   Builder builder;
   llvm::StringSet<> taken;
   llvm::StringSet<> parallel;
+  /// The loop that cuts the buffer over each level by being shifted on it.
+  llvm::StringMap<StringRef> shifted;
 };
 } // namespace
 
@@ -124,4 +134,63 @@ PlacementAttr mlir::commir::inferPlacement(ProgramOp program, ForOp nest,
                                   LayoutAttr()));
   }
   return PlacementAttr::get(program.getContext(), cuts);
+}
+
+SmallVector<Attribute> mlir::commir::getFactors(MeshOp mesh, CutAttr cut) {
+  SmallVector<Attribute> factors;
+  for (Attribute factor : cut.getFactors()) {
+    auto level = dyn_cast<StringAttr>(factor);
+    if (level ? mesh.getLevelSize(level) != 1
+              : cast<IntegerAttr>(factor).getInt() != 1)
+      factors.push_back(factor);
+  }
+  return factors;
+}
+
+SmallVector<Attribute>
+mlir::commir::getLoopFactors(ProgramOp program, ForOp nest, StringRef axis) {
+  MeshOp mesh = program.getMeshOp();
+  Builder builder(program.getContext());
+  SmallVector<Attribute> factors;
+  auto addLevels = [&](ArrayRef<StringAttr> levels) {
+    for (StringAttr level : levels)
+      if (mesh.getLevelSize(level) != 1)
+        factors.push_back(level);
+  };
+  for (auto loop : nest.getLoops().getAsRange<LoopAttr>()) {
+    size_t at = llvm::find_if(loop.getAxes(),
+                              [&](StringAttr name) { return name == axis; }) -
+                loop.getAxes().begin();
+    if (at == loop.getAxes().size())
+      continue;
+    if (loop.isParallel())
+      addLevels((*getLevelsOfAxes(program, mesh, loop))[at]);
+    else if (loop.getShift())
+      addLevels(loop.getShift().getLevels());
+    else if (int64_t parts = (*getPartsOfAxes(program, loop))[at]; parts != 1)
+      factors.push_back(builder.getI64IntegerAttr(parts));
+  }
+  return factors;
+}
+
+bool mlir::commir::isSamePlacement(ProgramOp program, PlacementAttr one,
+                                   PlacementAttr other) {
+  MeshOp mesh = program.getMeshOp();
+  // The cuts in the order of their axes, with what they leave unsaid.
+  auto normalize = [&](PlacementAttr placement) {
+    SmallVector<CutAttr> cuts;
+    for (CutAttr cut : placement.getCuts()) {
+      LayoutAttr layout = cut.getLayout()
+                              ? cut.getLayout()
+                              : program.getAxis(cut.getAxis()).getLayout();
+      SmallVector<Attribute> factors = getFactors(mesh, cut);
+      if (llvm::any_of(factors, llvm::IsaPred<StringAttr>))
+        cuts.push_back(
+            CutAttr::get(program.getContext(), cut.getAxis(), factors, layout));
+    }
+    llvm::sort(cuts,
+               [](CutAttr a, CutAttr b) { return a.getAxis() < b.getAxis(); });
+    return cuts;
+  };
+  return normalize(one) == normalize(other);
 }

@@ -34,8 +34,7 @@ Value LayoutBuilder::constant(int64_t value) {
 }
 
 Value LayoutBuilder::blockBound(int64_t extent, int64_t shards, Value index) {
-  Value product =
-      arith::MulIOp::create(builder, loc, index, constant(extent));
+  Value product = arith::MulIOp::create(builder, loc, index, constant(extent));
   return arith::CeilDivUIOp::create(builder, loc, product, constant(shards));
 }
 
@@ -93,26 +92,25 @@ Value LayoutBuilder::size(AxisAttr axis, Value index, int64_t shards,
     // An empty shard inside a group of heads must not count a shared head.
     if (divisor == 1)
       return length;
-    Value empty = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, bound(axis, next, shards),
-        bound(axis, index, shards));
+    Value empty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        bound(axis, next, shards),
+                                        bound(axis, index, shards));
     return arith::SelectOp::create(builder, loc, empty, constant(0), length);
   }
   case Layout::Kind::Zigzag: {
     Value low = sub(blockBound(extent, 2 * shards, next),
                     blockBound(extent, 2 * shards, index));
-    Value high = sub(blockBound(extent, 2 * shards,
-                                sub(constant(2 * shards), index)),
-                     blockBound(extent, 2 * shards,
-                                sub(constant(2 * shards), next)));
+    Value high =
+        sub(blockBound(extent, 2 * shards, sub(constant(2 * shards), index)),
+            blockBound(extent, 2 * shards, sub(constant(2 * shards), next)));
     return add(low, high);
   }
   case Layout::Kind::Striped: {
     int64_t chunk = axis.getLayout().getChunk();
     int64_t rounds = extent / (chunk * shards);
     // What is left after whole rounds goes to the first shards.
-    Value rest = sub(constant(extent - rounds * chunk * shards),
-                     mul(index, chunk));
+    Value rest =
+        sub(constant(extent - rounds * chunk * shards), mul(index, chunk));
     rest = arith::MaxSIOp::create(builder, loc, rest, constant(0));
     rest = arith::MinSIOp::create(builder, loc, rest, constant(chunk));
     return add(constant(rounds * chunk), rest);

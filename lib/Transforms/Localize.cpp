@@ -80,7 +80,32 @@ static int64_t getBytes(Type elementType) {
   return elementType.getIntOrFloatBitWidth() / 8;
 }
 
+/// The bytes of a whole number of cache lines that hold `slots` times
+/// `elements`; nullopt when nothing can hold them.
+static std::optional<int64_t> getMemoryBytes(ArrayRef<int64_t> sizes,
+                                             int64_t elementBytes,
+                                             int64_t slots,
+                                             int64_t &slotBytes) {
+  slotBytes = elementBytes;
+  for (int64_t size : sizes)
+    if (llvm::MulOverflow(slotBytes, size, slotBytes))
+      return std::nullopt;
+  int64_t bytes;
+  if (llvm::AddOverflow(slotBytes, int64_t(63), slotBytes) ||
+      llvm::MulOverflow(slotBytes &= ~int64_t(63), slots, bytes))
+    return std::nullopt;
+  return bytes;
+}
+
 LogicalResult ProgramLocalizer::localize() {
+  if (!program.getBody().getOps<ForOp>().empty())
+    return program.emitOpError() << "still has loops to schedule; run "
+                                    "commir-materialize-communication first";
+  for (int64_t i = 0, e = program.getBindings().size(); i < e; ++i)
+    if (!program.getBinding(i).getInside())
+      return program.emitOpError() << "has no placement for buffer '"
+                                   << program.getBinding(i).getName()
+                                   << "'; run commir-infer-placement first";
   MLIRContext *context = program.getContext();
   Location loc = program.getLoc();
   auto pointer = LLVM::LLVMPointerType::get(context);
@@ -112,10 +137,9 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
   for (Operation &op : block.without_terminator()) {
     LogicalResult result = success();
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      auto copy = scf::ForOp::create(builder, op.getLoc(),
-                                     mapping.lookup(loop.getLowerBound()),
-                                     mapping.lookup(loop.getUpperBound()),
-                                     mapping.lookup(loop.getStep()));
+      auto copy = scf::ForOp::create(
+          builder, op.getLoc(), mapping.lookup(loop.getLowerBound()),
+          mapping.lookup(loop.getUpperBound()), mapping.lookup(loop.getStep()));
       mapping.map(loop.getInductionVar(), copy.getInductionVar());
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(copy.getBody());
@@ -181,10 +205,10 @@ FailureOr<int64_t> ProgramLocalizer::getShards(Operation *op, CutAttr cut) {
 
 LogicalResult ProgramLocalizer::convert(AllocOp op) {
   BufferType type = op.getBuffer().getType();
-  int64_t elements = 1;
+  SmallVector<int64_t> sizes;
   for (DimAttr dim : type.getDims()) {
     if (dim.isConstant()) {
-      elements *= dim.getValue();
+      sizes.push_back(dim.getValue());
       continue;
     }
     AxisAttr axis = program.getAxis(dim.getAxis());
@@ -197,15 +221,15 @@ LogicalResult ProgramLocalizer::convert(AllocOp op) {
         return failure();
       shards = *found;
     }
-    elements *= getLargestSize(axis, shards, dim.getDivisor());
+    sizes.push_back(getLargestSize(axis, shards, dim.getDivisor()));
   }
-  // Slots start at whole cache lines.
-  int64_t slotBytes =
-      llvm::alignTo(elements * getBytes(type.getElementType()), 64);
+  int64_t slotBytes;
+  std::optional<int64_t> bytes = getMemoryBytes(
+      sizes, getBytes(type.getElementType()), op.getSlots(), slotBytes);
+  if (!bytes)
+    return op.emitOpError() << "needs more memory than there are addresses";
   auto memory = memref::AllocOp::create(
-      builder, op.getLoc(),
-      MemRefType::get({slotBytes * static_cast<int64_t>(op.getSlots())},
-                      builder.getI8Type()));
+      builder, op.getLoc(), MemRefType::get({*bytes}, builder.getI8Type()));
   memories[op.getBuffer()] = {memory, type, op.getPlacement(), op.getParts(),
                               slotBytes};
   mapping.map(op.getBuffer(), memory.getResult());
@@ -218,6 +242,8 @@ ProgramLocalizer::getHeldRange(PartOp op, const Memory &memory, AxisAttr axis,
                                Range asked) {
   if (auto parts = memory.parts.getAs<IntegerAttr>(axis.getName())) {
     int64_t count = parts.getInt();
+    if (count == 1)
+      return Range{};
     if (!asked.index || asked.count % count != 0)
       return op.emitOpError() << "must name one of the " << count
                               << " parts of axis '" << axis.getName() << "'";
@@ -231,9 +257,9 @@ ProgramLocalizer::getHeldRange(PartOp op, const Memory &memory, AxisAttr axis,
   if (!cut)
     return Range{};
   if (cut.getLayout() && cut.getLayout() != axis.getLayout())
-    return op.emitOpError() << "lives in another layout than that of axis '"
-                            << axis.getName()
-                            << "', which this version does not lower yet";
+    return op.emitOpError()
+           << "lives in another layout than that of axis '" << axis.getName()
+           << "', which this version does not lower yet";
   FailureOr<int64_t> shards = getShards(op, cut);
   if (failed(shards))
     return failure();
@@ -267,8 +293,9 @@ ProgramLocalizer::getExtent(PartOp op, const Memory &memory, DimAttr dim) {
     return failure();
   int64_t divisor = dim.getDivisor();
   Value size = layouts.size(axis, held->index, held->count, divisor);
-  // An access of as many parts as the memory is cut into is its own part.
-  if (!asked.index || asked.count == held->count)
+  // An access of as many parts as the memory is cut into is its own part; where
+  // there are no positions, each part is the whole.
+  if (!asked.index || asked.count == held->count || axis.getExtent() == 0)
     return Extent{constant(0), size, size};
   if (!isOneInterval(axis))
     return op.emitOpError()
@@ -280,8 +307,8 @@ ProgramLocalizer::getExtent(PartOp op, const Memory &memory, DimAttr dim) {
       builder, op.getLoc(),
       layouts.begin(axis, asked.index, asked.count, divisor),
       layouts.begin(axis, held->index, held->count, divisor));
-  return Extent{offset,
-                layouts.size(axis, asked.index, asked.count, divisor), size,
+  return Extent{offset, layouts.size(axis, asked.index, asked.count, divisor),
+                size,
                 /*whole=*/false};
 }
 
@@ -311,12 +338,12 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
                              memory.bytes, shift, held);
   if (!all) {
     SmallVector<OpFoldResult> strides(held.size(), builder.getIndexAttr(1));
-    tile = memref::SubViewOp::create(builder, loc, tile, offsets, sizes,
-                                     strides);
+    tile =
+        memref::SubViewOp::create(builder, loc, tile, offsets, sizes, strides);
   }
   // Every tile has the same, fully dynamic type, which kernels take.
-  auto layout = StridedLayoutAttr::get(op.getContext(), ShapedType::kDynamic,
-                                       dynamic);
+  auto layout =
+      StridedLayoutAttr::get(op.getContext(), ShapedType::kDynamic, dynamic);
   tile = memref::CastOp::create(
       builder, loc, MemRefType::get(dynamic, element, layout), tile);
   mapping.map(op.getTile(), tile);
@@ -372,14 +399,14 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
     Value member = loop.getInductionVar();
     Value bytes = arith::MulIOp::create(
         builder, loc, layouts.size(axis, member, members, divisor), row);
-    bytes = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                       bytes);
+    bytes =
+        arith::IndexCastOp::create(builder, loc, builder.getI64Type(), bytes);
     memref::StoreOp::create(builder, loc, bytes, lengths, member);
   }
-  Value token = AllGatherStartOp::create(
-      builder, loc, op.getToken().getType(), tile,
-      mapping.lookup(op.getTarget()), lengths, op.getLevelAttr(),
-      op.getAxisAttr());
+  Value token =
+      AllGatherStartOp::create(builder, loc, op.getToken().getType(), tile,
+                               mapping.lookup(op.getTarget()), lengths,
+                               op.getLevelAttr(), op.getAxisAttr());
   mapping.map(op.getToken(), token);
   return success();
 }

@@ -7,6 +7,7 @@
 
 #include "dialect/CommIR/KernelSignature.h"
 #include "dialect/CommIR/LoopRules.h"
+#include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -19,10 +20,24 @@ namespace mlir::commir {
 using namespace mlir;
 using namespace mlir::commir;
 
-/// Partial results are kept in float32, or wider when the tensors are.
-static Type getAccumulatorType(Type elementType) {
-  Type single = Float32Type::get(elementType.getContext());
-  return elementType.isF64() ? elementType : single;
+static Type getElementType(Value value) {
+  return isa<BufferType>(value.getType())
+             ? cast<BufferType>(value.getType()).getElementType()
+             : cast<TileType>(value.getType()).getElementType();
+}
+
+/// The partial results of a kernel are kept in float32, or in float64 when one
+/// of its tensors is.
+static Type getAccumulatorType(KernelOp kernel) {
+  SmallVector<Value> tensors(kernel.getInputs());
+  for (Value output : kernel.getOutputs())
+    for (OpOperand &use : output.getUses())
+      if (auto store = dyn_cast<StoreOp>(use.getOwner()))
+        tensors.push_back(store.getBuffers()[use.getOperandNumber()]);
+  bool isDouble = llvm::any_of(
+      tensors, [](Value tensor) { return getElementType(tensor).isF64(); });
+  Builder builder(kernel.getContext());
+  return isDouble ? builder.getF64Type() : builder.getF32Type();
 }
 
 namespace {
@@ -30,6 +45,7 @@ namespace {
 struct Ring {
   Value own;   // the buffer of which this rank keeps its shard
   Value slots; // two parts: one being read, one arriving
+  SmallVector<StringAttr> levels; // what the shifted axis is cut over
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others.
@@ -57,13 +73,15 @@ private:
   };
 
   LogicalResult checkStores();
+  LogicalResult checkOutput(int64_t buffer);
+  LogicalResult checkShift(LoopAttr loop);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
-  LogicalResult addToRing(int64_t buffer, LoopAttr loop);
+  LogicalResult addToRing(int64_t buffer, CutAttr cut, LoopAttr loop);
   LogicalResult startOutputs();
   void finishOutputs();
   LogicalResult emitLoops(size_t at);
-  LogicalResult emitShift(size_t at);
+  LogicalResult emitRing(size_t at, StringAttr level);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
   Value getPosition(DimAttr dim);
@@ -83,6 +101,10 @@ private:
                                   constant(n));
   }
   Value getRank(StringAttr level);
+  SmallVector<StringAttr> getRingLevels(LoopAttr loop);
+  bool isParallelOver(StringRef axis, StringRef level);
+  bool isShiftedOver(StringRef axis, StringRef level);
+  bool followsLoops(CutAttr cut);
 
   /// Adds index `value` of `count` as the innermost cut of an axis so far.
   void pushPart(StringRef axis, Value value, int64_t count) {
@@ -94,11 +116,18 @@ private:
   /// The tile of `memory` that the current iteration works on; only what is cut
   /// by now is restricted.
   Value getTile(Value memory, Value slot = {});
+  /// The tile of `memory` that moves around the ring on `level`: all that a
+  /// rank holds, with `part` in place of the rank.
+  Value getRingTile(const Ring &ring, Value memory, StringAttr axis,
+                    StringAttr level, Value part, Value slot = {});
 
-  InFlightDiagnostic needsRule(StringRef rule, StringRef why) {
+  InFlightDiagnostic needsRule(StringRef rule, const Twine &why) {
     return nest.emitOpError()
            << "needs rule " << rule << " (" << why << "), which this version "
            << "does not lower yet";
+  }
+  StringRef getName(int64_t buffer) {
+    return program.getBinding(buffer).getName();
   }
 
   ProgramOp program;
@@ -156,6 +185,16 @@ Value NestExpander::getTile(Value memory, Value slot) {
                         builder.getDenseI64ArrayAttr(counts));
 }
 
+Value NestExpander::getRingTile(const Ring &ring, Value memory, StringAttr axis,
+                                StringAttr level, Value part, Value slot) {
+  llvm::StringMap<Part> before = std::exchange(parts, {});
+  for (StringAttr own : ring.levels)
+    pushPart(axis, own == level ? part : getRank(own), mesh.getLevelSize(own));
+  Value tile = getTile(memory, slot);
+  parts = std::move(before);
+  return tile;
+}
+
 LogicalResult NestExpander::expand() {
   builder.setInsertionPoint(nest);
   // What runs in parallel is a coordinate of this rank, known from the start.
@@ -171,6 +210,9 @@ LogicalResult NestExpander::expand() {
   }
   if (failed(checkStores()))
     return failure();
+  for (LoopAttr loop : loops)
+    if (failed(checkShift(loop)))
+      return failure();
   llvm::SetVector<int64_t> inputs;
   for (LoadOp load : nest.getBody().getOps<LoadOp>())
     inputs.insert(cast<BlockArgument>(load.getBuffer()).getArgNumber());
@@ -189,6 +231,37 @@ LogicalResult NestExpander::expand() {
 // Which rule applies
 //===----------------------------------------------------------------------===//
 
+/// The levels that stagger a shifted loop; one of a single rank does not.
+SmallVector<StringAttr> NestExpander::getRingLevels(LoopAttr loop) {
+  return SmallVector<StringAttr>(llvm::make_filter_range(
+      loop.getShift().getLevels(),
+      [&](StringAttr level) { return mesh.getLevelSize(level) != 1; }));
+}
+
+/// Whether a loop over `axis` runs in parallel on `level`.
+bool NestExpander::isParallelOver(StringRef axis, StringRef level) {
+  return llvm::any_of(loops, [&](LoopAttr loop) {
+    return loop.isOver(axis) && loop.isParallelOn(level);
+  });
+}
+
+/// Whether a loop over `axis` is shifted on `level`.
+bool NestExpander::isShiftedOver(StringRef axis, StringRef level) {
+  return llvm::any_of(loops, [&](LoopAttr loop) {
+    return loop.isOver(axis) && loop.getShift() &&
+           llvm::is_contained(loop.getShift().getLevels(), level);
+  });
+}
+
+/// Whether a rank's shard holds what its iterations touch: the cut is that of
+/// the outermost loops over the axis, in their order.
+bool NestExpander::followsLoops(CutAttr cut) {
+  SmallVector<Attribute> held = getFactors(mesh, cut);
+  SmallVector<Attribute> walked = getLoopFactors(program, nest, cut.getAxis());
+  return held.size() <= walked.size() &&
+         ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
+}
+
 /// A result that a parallel loop reduces needs its ranks to merge.
 LogicalResult NestExpander::checkStores() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
@@ -196,24 +269,68 @@ LogicalResult NestExpander::checkStores() {
       return store.emitOpError()
              << "has a merge given by the user, which this version does not "
                 "lower yet";
+    for (Value tile : store.getTiles())
+      if (!tile.getDefiningOp<KernelOp>())
+        return store.emitOpError() << "stores a tile that no kernel makes, "
+                                      "which this version does not lower yet";
     for (LoopAttr loop : loops)
       for (StringAttr axis : loop.getAxes())
-        if (loop.isParallel() && store.getOver() &&
+        if (loop.isParallel() && loop.getParts() != 1 && store.getOver() &&
             llvm::is_contained(*store.getOver(), axis))
           return needsRule("R4, R5 or R6", "a result is reduced over a "
                                            "parallel loop");
-    for (Value buffer : store.getBuffers()) {
-      BindingAttr binding =
-          program.getBinding(cast<BlockArgument>(buffer).getArgNumber());
-      if (binding.getBoundary() != binding.getInside())
-        return needsRule("R7", "the boundary placement differs from the "
-                               "inside one");
-      for (CutAttr cut : binding.getInside().getCuts())
-        for (LoopAttr loop : loops)
-          if (loop.isOver(cut.getAxis()) && loop.getShift())
-            return needsRule("R6", "a result is sharded along a shifted axis");
-    }
+    for (Value buffer : store.getBuffers())
+      if (failed(checkOutput(cast<BlockArgument>(buffer).getArgNumber())))
+        return failure();
   }
+  return success();
+}
+
+/// Each rank makes the shard of an output that it owns, all of it and no more.
+LogicalResult NestExpander::checkOutput(int64_t buffer) {
+  BindingAttr binding = program.getBinding(buffer);
+  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside()))
+    return needsRule("R7", "the boundary placement of '" + getName(buffer) +
+                               "' differs from the inside one");
+  for (CutAttr cut : binding.getInside().getCuts()) {
+    for (Attribute factor : getFactors(mesh, cut)) {
+      auto level = dyn_cast<StringAttr>(factor);
+      if (!level || isParallelOver(cut.getAxis(), level))
+        continue;
+      if (isShiftedOver(cut.getAxis(), level))
+        return needsRule("R6", "'" + getName(buffer) +
+                                   "' is sharded along a shifted axis");
+      return needsRule("R8", "'" + getName(buffer) + "' is sharded over '" +
+                                 level.getValue() + "', where no loop over '" +
+                                 cut.getAxis() + "' runs in parallel");
+    }
+    if (!followsLoops(cut))
+      return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
+                                 cut.getAxis() +
+                                 "' otherwise than the loops run");
+  }
+  for (DimAttr dim : program.getBufferType(buffer).getDims())
+    for (auto level : mesh.getLevels().getAsRange<LevelAttr>())
+      if (!dim.isConstant() && level.getSize() != 1 &&
+          isParallelOver(dim.getAxis(), level.getName()) &&
+          !binding.getInside().hasLevel(level.getName()))
+        return needsRule(
+            "R8", "'" + getName(buffer) + "' is whole on each rank of '" +
+                      level.getName() + "', which makes a part of it");
+  return success();
+}
+
+/// A shifted loop is a ring on one level, a part a rank.
+LogicalResult NestExpander::checkShift(LoopAttr loop) {
+  if (!loop.getShift() || loop.getParts() == 1)
+    return success();
+  if (loop.isParallel())
+    return needsRule("R3 of a parallel loop", "its parts are spread already");
+  SmallVector<StringAttr> levels = getRingLevels(loop);
+  if (levels.size() > 1)
+    return needsRule("R3 with several terms", "Cannon's opening skew");
+  if (levels.empty() || loop.getParts() != mesh.getLevelSize(levels.front()))
+    return needsRule("R3 with several parts a rank", "J is not the ranks");
   return success();
 }
 
@@ -222,22 +339,17 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   BindingAttr binding = program.getBinding(buffer);
   memory[program.getBody().getArgument(buffer)] =
       program.getBody().getArgument(buffer);
-  if (binding.getBoundary() != binding.getInside())
-    return needsRule("R7",
-                     "the boundary placement differs from the inside one");
+  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside()))
+    return needsRule("R7", "the boundary placement of '" + getName(buffer) +
+                               "' differs from the inside one");
   int64_t moved = 0;
   for (CutAttr cut : binding.getInside().getCuts()) {
     SmallVector<StringAttr> foreign;
     LoopAttr shifted;
-    for (Attribute factor : cut.getFactors()) {
+    for (Attribute factor : getFactors(mesh, cut)) {
       auto level = dyn_cast<StringAttr>(factor);
-      if (!level)
-        continue;
       // R1: the loop over the axis runs in parallel on the level.
-      if (llvm::any_of(loops, [&](LoopAttr loop) {
-            return loop.isOver(cut.getAxis()) &&
-                   loop.isParallelOn(level.getValue());
-          }))
+      if (!level || isParallelOver(cut.getAxis(), level))
         continue;
       foreign.push_back(level);
       for (LoopAttr loop : loops)
@@ -245,13 +357,27 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
             llvm::is_contained(loop.getShift().getLevels(), level))
           shifted = loop;
     }
-    if (foreign.empty())
-      continue;
-    if (++moved > 1)
-      return needsRule("R8", "a buffer moves along two of its axes");
+    if (!foreign.empty() && ++moved > 1)
+      return needsRule("R8",
+                       "'" + getName(buffer) + "' moves along two of its axes");
     if (foreign.size() > 1 && shifted)
-      return needsRule("R9", "shifts nest on two levels");
-    if (failed(shifted ? addToRing(buffer, shifted) : gather(buffer, cut)))
+      return needsRule("R9", "shifts of '" + getName(buffer) +
+                                 "' nest on two levels");
+    for (StringAttr level : foreign)
+      for (DimAttr dim : program.getBufferType(buffer).getDims())
+        if (!dim.isConstant() && isParallelOver(dim.getAxis(), level))
+          return needsRule("R8", "'" + getName(buffer) + "' is sharded over '" +
+                                     level.getValue() +
+                                     "', where another of its axes is "
+                                     "parallel");
+    bool gathered = !foreign.empty() && !shifted;
+    if (!gathered && !followsLoops(cut))
+      return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
+                                 cut.getAxis() +
+                                 "' otherwise than the loops run");
+    if (failed(gathered  ? gather(buffer, cut)
+               : shifted ? addToRing(buffer, cut, shifted)
+                         : success()))
       return failure();
   }
   return success();
@@ -262,21 +388,16 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
-  if (cut.getFactors().size() != 1)
-    return needsRule("R8", "a buffer is gathered over several levels");
-  auto level = cast<StringAttr>(cut.getFactors().front());
-  for (LoopAttr loop : loops)
-    for (DimAttr dim : program.getBufferType(buffer).getDims())
-      if (!dim.isConstant() && loop.isOver(dim.getAxis()) &&
-          loop.isParallelOn(level.getValue()))
-        return needsRule("R8", "a buffer is sharded over a level where another "
-                               "of its axes is parallel");
-
+  SmallVector<Attribute> factors = getFactors(mesh, cut);
+  if (factors.size() != 1)
+    return needsRule("R8", "'" + getName(buffer) +
+                               "' is gathered over several levels");
+  auto level = cast<StringAttr>(factors.front());
   Value own = program.getBody().getArgument(buffer);
   auto type = cast<BufferType>(own.getType());
-  SmallVector<CutAttr> others(llvm::make_filter_range(
-      program.getBinding(buffer).getInside().getCuts(),
-      [&](CutAttr other) { return other != cut; }));
+  SmallVector<CutAttr> others(
+      llvm::make_filter_range(program.getBinding(buffer).getInside().getCuts(),
+                              [&](CutAttr other) { return other != cut; }));
   auto placement = PlacementAttr::get(nest.getContext(), others);
   int64_t size = mesh.getLevelSize(level);
   Location loc = nest.getLoc();
@@ -308,22 +429,20 @@ LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
 // R3: one part a step
 //===----------------------------------------------------------------------===//
 
-LogicalResult NestExpander::addToRing(int64_t buffer, LoopAttr loop) {
+LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
+                                      LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
   Value own = program.getBody().getArgument(buffer);
-  StringRef name = program.getBinding(buffer).getName();
-  if (shift.getLevels().size() != 1)
-    return needsRule("R3 with several terms", "Cannon's opening skew");
-  int64_t ranks = mesh.getLevelSize(shift.getLevels().front());
-  if (loop.getParts() != ranks)
-    return needsRule("R3 with several parts a rank", "J is not the ranks");
-  auto via = shift.getVia() ? dyn_cast_or_null<StringAttr>(
-                                  shift.getVia().get(name))
-                            : StringAttr();
+  auto via =
+      shift.getVia()
+          ? dyn_cast_or_null<StringAttr>(shift.getVia().get(getName(buffer)))
+          : StringAttr();
   if (via ? via == "pull" : shift.getReads() == ReadVia::Pull)
     return needsRule("R3 by pull", "only rotate is lowered");
   if (shift.getChunks() != 1)
     return needsRule("R3 in chunks", "only whole parts are lowered");
+  if (shift.getLink() && shift.getLink() != getElementType(own))
+    return needsRule("R3 with a link type", "parts travel as they are stored");
   for (LoopAttr outer : loops) {
     if (outer == loop)
       break;
@@ -332,41 +451,44 @@ LogicalResult NestExpander::addToRing(int64_t buffer, LoopAttr loop) {
           outer.isOver(dim.getAxis()))
         return needsRule("R3 under a loop over the buffer", "a slice moves");
   }
-  SmallVector<CutAttr> others(llvm::make_filter_range(
-      program.getBinding(buffer).getInside().getCuts(),
-      [&](CutAttr cut) { return !loop.isOver(cut.getAxis()); }));
-  NamedAttribute part(loop.getAxes().front(),
-                      builder.getI64IntegerAttr(ranks));
-  Value slots = AllocOp::create(
-      builder, nest.getLoc(), own.getType(), /*slots=*/2,
-      PlacementAttr::get(nest.getContext(), others),
-      builder.getDictionaryAttr(part));
-  rings[loop.getName()].push_back({own, slots});
+  Ring ring{own, {}, {}};
+  int64_t count = 1;
+  for (Attribute factor : getFactors(mesh, cut)) {
+    auto level = dyn_cast<StringAttr>(factor);
+    if (!level)
+      return needsRule("R3 of a strided placement", "a part is in pieces");
+    ring.levels.push_back(level);
+    count *= mesh.getLevelSize(level);
+  }
+  SmallVector<CutAttr> others(
+      llvm::make_filter_range(program.getBinding(buffer).getInside().getCuts(),
+                              [&](CutAttr other) { return other != cut; }));
+  NamedAttribute part(loop.getAxes().front(), builder.getI64IntegerAttr(count));
+  ring.slots =
+      AllocOp::create(builder, nest.getLoc(), own.getType(), /*slots=*/2,
+                      PlacementAttr::get(nest.getContext(), others),
+                      builder.getDictionaryAttr(part));
+  rings[loop.getName()].push_back(ring);
   return success();
 }
 
-/// Step t works on part p(t) = (d*t + r + o) mod n while p(t+1) arrives from the
-/// neighbour that works on it now. A part that comes home is not sent: the rank
-/// kept its own.
-LogicalResult NestExpander::emitShift(size_t at) {
+/// Step t works on part p(t) = (d*t + r + o) mod n while p(t+1) arrives from
+/// the neighbour that works on it now. A part that comes home is not sent: the
+/// rank kept its own.
+LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
   LoopAttr loop = loops[at];
   ShiftAttr shift = loop.getShift();
   StringAttr axis = loop.getAxes().front();
-  StringAttr level = shift.getLevels().front();
   int64_t parts = loop.getParts(), d = shift.getDirection();
   int64_t o = ((shift.getOffset() % parts) + parts) % parts;
   Location loc = nest.getLoc();
-  if (shift.getLevels().size() != 1)
-    return needsRule("R3 with several terms", "Cannon's opening skew");
-  if (parts != mesh.getLevelSize(level))
-    return needsRule("R3 with several parts a rank", "J is not the ranks");
 
   Value rank = getRank(level);
   // The part of a step, and whether it is the rank's own.
   auto partAt = [&](Value step) {
-    Value ahead = d == 1 ? step
-                         : arith::SubIOp::create(builder, loc,
-                                                 constant(parts), step);
+    Value ahead =
+        d == 1 ? step
+               : arith::SubIOp::create(builder, loc, constant(parts), step);
     return wrap(add(add(ahead, rank), constant(o)), parts);
   };
   auto isOwn = [&](Value part) -> Value {
@@ -376,13 +498,11 @@ LogicalResult NestExpander::emitShift(size_t at) {
   auto slotAt = [&](Value step) -> Value {
     return arith::RemUIOp::create(builder, loc, step, constant(2));
   };
-  Part before = this->parts.lookup(axis.getValue());
-  auto tileAt = [&](Value memory, Value part, Value slot) {
-    this->parts[axis.getValue()] = before;
-    pushPart(axis, part, parts);
-    Value tile = getTile(memory, slot);
-    this->parts[axis.getValue()] = before;
-    return tile;
+  auto ownTile = [&](const Ring &member) {
+    return getRingTile(member, member.own, axis, level, rank);
+  };
+  auto slotTile = [&](const Ring &member, Value part, Value slot) {
+    return getRingTile(member, member.slots, axis, level, part, slot);
   };
   SmallVector<Ring> &ring = rings[loop.getName()];
 
@@ -393,9 +513,9 @@ LogicalResult NestExpander::emitShift(size_t at) {
     SmallVector<Value> tokens;
     for (Ring &member : ring) {
       tokens.push_back(ExchangeStartOp::create(
-          builder, loc, TokenType::get(nest.getContext()),
-          tileAt(member.own, rank, {}), wrap(add(rank, constant(-o)), parts),
-          tileAt(member.slots, partAt(zero), zero),
+          builder, loc, TokenType::get(nest.getContext()), ownTile(member),
+          wrap(add(rank, constant(-o)), parts),
+          slotTile(member, partAt(zero), zero),
           wrap(add(rank, constant(o)), parts), level, always));
       ++transfers;
     }
@@ -403,8 +523,8 @@ LogicalResult NestExpander::emitShift(size_t at) {
       WaitOp::create(builder, loc, token);
   }
 
-  auto steps = scf::ForOp::create(builder, loc, zero, constant(parts),
-                                  constant(1));
+  auto steps =
+      scf::ForOp::create(builder, loc, zero, constant(parts), constant(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(steps.getBody());
   Value step = steps.getInductionVar();
@@ -416,24 +536,24 @@ LogicalResult NestExpander::emitShift(size_t at) {
                                      nextStep, constant(parts));
   if (o != 0) {
     int64_t home = d == 1 ? parts - o : o;
-    Value notHome =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, nextStep,
-                              constant(home));
+    Value notHome = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ne, nextStep, constant(home));
     more = arith::AndIOp::create(builder, loc, more, notHome);
   }
   SmallVector<Value> tokens;
   for (Ring &member : ring) {
-    Value current = arith::SelectOp::create(
-        builder, loc, own, tileAt(member.own, rank, {}),
-        tileAt(member.slots, part, slotAt(step)));
+    Value current =
+        arith::SelectOp::create(builder, loc, own, ownTile(member),
+                                slotTile(member, part, slotAt(step)));
     tokens.push_back(ExchangeStartOp::create(
         builder, loc, TokenType::get(nest.getContext()), current,
         wrap(add(rank, constant(-d)), parts),
-        tileAt(member.slots, nextPart, slotAt(nextStep)),
+        slotTile(member, nextPart, slotAt(nextStep)),
         wrap(add(rank, constant(d)), parts), level, more));
     arrived[member.own] = {own, member.slots, slotAt(step)};
     ++transfers;
   }
+  Part before = this->parts.lookup(axis.getValue());
   pushPart(axis, part, parts);
   LogicalResult result = emitLoops(at + 1);
   this->parts[axis.getValue()] = before;
@@ -453,10 +573,11 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   if (at == loops.size())
     return emitBody();
   LoopAttr loop = loops[at];
+  if (loop.getParts() == 1)
+    return emitLoops(at + 1);
   if (loop.getShift())
-    return emitShift(at);
+    return emitRing(at, getRingLevels(loop).front());
   if (loop.isParallel()) {
-    SmallVector<StringRef> axes;
     auto levels = *getLevelsOfAxes(program, mesh, loop);
     llvm::StringMap<Part> before = parts;
     for (auto [axis, own] : llvm::zip_equal(loop.getAxes(), levels))
@@ -466,14 +587,11 @@ LogicalResult NestExpander::emitLoops(size_t at) {
     parts = before;
     return result;
   }
-  if (loop.getParts() == 1)
-    return emitLoops(at + 1);
   if (loop.getAxes().size() > 1)
     return needsRule("R1", "a joined loop that is cut in sequence");
 
-  auto sequence =
-      scf::ForOp::create(builder, nest.getLoc(), constant(0),
-                         constant(loop.getParts()), constant(1));
+  auto sequence = scf::ForOp::create(builder, nest.getLoc(), constant(0),
+                                     constant(loop.getParts()), constant(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(sequence.getBody());
   StringRef axis = loop.getAxes().front();
@@ -505,10 +623,28 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   if (KernelSignature::known(kernel.getKernel()).empty())
     return kernel.emitOpError() << "has no generated implementation of kernel '"
                                 << kernel.getKernel() << "'";
+  if (kernel.getSignature() &&
+      *kernel.getSignature() != KernelSignature::known(kernel.getKernel()))
+    return kernel.emitOpError()
+           << "has a signature of its own; the generated kernel '"
+           << kernel.getKernel() << "' is \""
+           << KernelSignature::known(kernel.getKernel()) << "\"";
   if (kernel.getImpl() && *kernel.getImpl() != "generated")
     return kernel.emitOpError()
            << "implementation '" << *kernel.getImpl()
            << "' is not there; this version has 'generated' only";
+  // What a kernel was told and would not hear is refused.
+  bool scaled = kernel.getKernel() == "attention_fwd";
+  for (NamedAttribute option : kernel->getDiscardableAttrs()) {
+    auto number = dyn_cast<FloatAttr>(option.getValue());
+    if (!scaled || option.getName() != "scale" || !number ||
+        !number.getType().isF64())
+      return kernel.emitOpError()
+             << "has the option '" << option.getName().getValue()
+             << "' = " << option.getValue() << ", which the generated kernel '"
+             << kernel.getKernel() << "' does not take"
+             << (scaled ? "; it takes scale, an f64" : "");
+  }
   SmallVector<Value> inputs, outputs;
   for (Value input : kernel.getInputs()) {
     auto load = input.getDefiningOp<LoadOp>();
@@ -569,23 +705,24 @@ LogicalResult NestExpander::startOutputs() {
         dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
       auto kernel = store.getTiles()[i].getDefiningOp<KernelOp>();
-      bool softmax = kernel && kernel.getKernel() == "attention_fwd";
+      bool softmax = kernel.getKernel() == "attention_fwd";
       if (kind && (kind.getValue() == MergeKind::Max ||
                    softmax != (kind.getValue() == MergeKind::Softmax)))
         return store.emitOpError()
                << "merge '" << stringifyMergeKind(kind.getValue())
                << "' does not fit the generated kernel that makes the result";
       auto type = cast<BufferType>(buffer.getType());
-      Type wide = getAccumulatorType(type.getElementType());
+      Type wide = getAccumulatorType(kernel);
       Value accumulator = buffer;
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       if (wide != type.getElementType())
-        accumulator = AllocOp::create(
-            builder, nest.getLoc(), getBuffer(type, wide), 1,
-            program.getBinding(number).getInside(),
-            builder.getDictionaryAttr({}));
-      double identity =
-          softmax && i == 1 ? -std::numeric_limits<double>::infinity() : 0.0;
+        accumulator =
+            AllocOp::create(builder, nest.getLoc(), getBuffer(type, wide), 1,
+                            program.getBinding(number).getInside(),
+                            builder.getDictionaryAttr({}));
+      bool isLSE =
+          softmax && cast<OpResult>(store.getTiles()[i]).getResultNumber() == 1;
+      double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
       FillOp::create(builder, nest.getLoc(), getTile(accumulator),
                      builder.getF64FloatAttr(identity));
       memory[buffer] = accumulator;
@@ -600,6 +737,20 @@ void NestExpander::finishOutputs() {
       if (memory[buffer] != buffer)
         CopyOp::create(builder, nest.getLoc(), getTile(memory[buffer]),
                        getTile(buffer));
+}
+
+/// The element types that generated kernels are written for.
+static LogicalResult checkElementTypes(ProgramOp program) {
+  for (int64_t i = 0, e = program.getBindings().size(); i < e; ++i) {
+    Type type = program.getBufferType(i).getElementType();
+    if (!type.isBF16() && !type.isF16() && !type.isF32() && !type.isF64())
+      return program.emitOpError()
+             << "has elements of " << type << " in buffer '"
+             << program.getBinding(i).getName()
+             << "', which this version does not lower yet; bf16, f16, f32 and "
+                "f64 it does";
+  }
+  return success();
 }
 
 namespace {
@@ -620,7 +771,8 @@ struct MaterializeCommunication
                                 << "'; run commir-infer-placement first";
           return signalPassFailure();
         }
-      if (failed(NestExpander(program, nest, numTransfers).expand()))
+      if (failed(checkElementTypes(program)) ||
+          failed(NestExpander(program, nest, numTransfers).expand()))
         return signalPassFailure();
     }
   }

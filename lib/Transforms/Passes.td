@@ -66,8 +66,10 @@ def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
 def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
   let summary = "give local memory static offsets in one arena";
   let description = [{
-    Before: `memref.alloc` of static size. After: views of the arena, whose size
-    the function states as `commir.arena_bytes`.
+    Before: `memref.alloc` of bytes. After: views of the arena, whose size the
+    function states as `commir.arena_bytes`.
+
+    Fails when the size of an allocation is not static.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect"];

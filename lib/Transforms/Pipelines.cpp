@@ -25,8 +25,7 @@ static void buildToSPMD(OpPassManager &passes) {
 }
 
 /// On to the LLVM dialect: transfers become runtime calls, kernels become code.
-static void buildToLLVM(OpPassManager &passes) {
-  buildToSPMD(passes);
+static void buildSPMDToLLVM(OpPassManager &passes) {
   passes.addPass(createConvertCommIRToRuntime());
   // Upstream from here; lib/Kernels/README.md says why in this order.
   if (failed(parsePassPipeline(
@@ -39,11 +38,19 @@ static void buildToLLVM(OpPassManager &passes) {
     llvm::report_fatal_error("upstream passes are not registered");
 }
 
+static void buildToLLVM(OpPassManager &passes) {
+  buildToSPMD(passes);
+  buildSPMDToLLVM(passes);
+}
+
 void mlir::commir::registerCommIRPipelines() {
   PassPipelineRegistration<>(
       "commir-to-spmd", "lower scheduled programs to one SPMD function each",
       buildToSPMD);
-  PassPipelineRegistration<>(
-      "commir-to-llvm", "lower scheduled programs to the LLVM dialect",
-      buildToLLVM);
+  PassPipelineRegistration<>("commir-spmd-to-llvm",
+                             "lower SPMD functions to the LLVM dialect",
+                             buildSPMDToLLVM);
+  PassPipelineRegistration<>("commir-to-llvm",
+                             "lower scheduled programs to the LLVM dialect",
+                             buildToLLVM);
 }

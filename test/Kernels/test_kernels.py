@@ -36,7 +36,12 @@ builtin.module(
   reconcile-unrealized-casts)"""
 
 DTYPES = ["f16", "bf16", "f32", "f64"]
-NUMPY: dict[str, Any] = {"f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
+NUMPY: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": np.uint16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
 UNBOUNDED = 2**40
 LLC = ["-relocation-model=pic", "-filetype=obj"]
 

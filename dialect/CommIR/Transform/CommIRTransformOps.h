@@ -1,4 +1,4 @@
-//===- CommIRTransformOps.h - The schedule ------------------------*- C++ -*-===//
+//===- CommIRTransformOps.h - The schedule ----------------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -9,6 +9,11 @@
 // levels: names survive a step where handles would be consumed. A step that is
 // not legal says why and leaves its payload untouched.
 //
+// **Constraints** of every step
+// - [step.program] the handle of a step `must hold commir.program ops`
+// - [step.loop] a step `must name a loop of the program`
+// - [step.buffer] a step `must name a buffer of the program`
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DIALECT_COMMIR_TRANSFORM_OPS
@@ -135,6 +140,7 @@ def CommIR_ParallelizeTransform : CommIR_TransformOp<"parallelize"> {
     ```
 
     **Constraints**
+    - [parallelize.levels] a loop `must be spread over at least one level`
     - [parallelize.again] a loop to parallelize `must not be parallel or shifted already`
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$loop,
@@ -163,7 +169,8 @@ def CommIR_ShiftTransform : CommIR_TransformOp<"shift"> {
     **Constraints**
     - [shift-loop.again] a loop to shift `must not be shifted already`
     - [shift-loop.by] a loop `must be shifted by other loops`
-    - [shift-loop.nest] a nested shift `must be of a loop that is not cut, by one loop`
+    - [shift-loop.nest] a nested shift `must be of a loop that is not cut`
+    - [shift-loop.names] the loops of a nested shift `must have new names`
     - [shift-loop.over] the levels to shift over `must be levels of the loop it is shifted by`
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$loop,
@@ -194,7 +201,7 @@ def CommIR_ShardTransform : CommIR_TransformOp<"shard"> {
     ```
 
     **Constraints**
-    - [shard.buffer] a buffer to place `must be a buffer of the program`
+    - [shard.levels] a buffer `must be sharded over at least one level`
     - [shard.twice] a buffer `must not be sharded twice over a level`
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$buffer,
@@ -211,9 +218,6 @@ def CommIR_ReplicateTransform : CommIR_TransformOp<"replicate"> {
     ```mlir
     transform.commir.replicate "O" over "gpu" in %program : !transform.any_op
     ```
-
-    **Constraints**
-    - [replicate.twice] a buffer `must not be replicated twice over a level`
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$buffer,
                        StrAttr:$level);

@@ -1,4 +1,4 @@
-//===- Draft.cpp - A program's schedule while a transform edits it --------===//
+//===- Draft.cpp - A program's schedule while it is edited ----------------===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,15 +19,16 @@ Draft::Draft(ProgramOp program)
         {nest, SmallVector<LoopAttr>(nest.getLoops().getAsRange<LoopAttr>())});
 }
 
-/// `there is no loop 'x'; the loops are 'a', 'b'`.
+/// `a step must name a loop of the program, 'x' is none; the loops are 'a',
+/// 'b'`.
 static std::string describeMissing(StringRef kind, StringRef name,
                                    ArrayRef<StringRef> known) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  stream << "there is no " << kind << " '" << name << "'; the " << kind
-         << "s are ";
-  llvm::interleaveComma(known, stream,
-                        [&](StringRef other) { stream << "'" << other << "'"; });
+  stream << "a step must name a " << kind << " of the program, '" << name
+         << "' is none; the " << kind << "s are ";
+  llvm::interleaveComma(
+      known, stream, [&](StringRef other) { stream << "'" << other << "'"; });
   return text;
 }
 
@@ -55,8 +56,7 @@ BindingAttr *Draft::findBinding(StringRef name, std::string &why) {
       return &binding;
     known.push_back(binding.getName());
   }
-  why = "must be a buffer of the program: " +
-        describeMissing("buffer", name, known);
+  why = describeMissing("buffer", name, known);
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-//===- Draft.h - A program's schedule while a transform edits it --*- C++ -*-===//
+//===- Draft.h - A program's schedule while it is edited --------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@
 
 namespace mlir::commir {
 
-/// All that a schedule may change of a program, copied out of its attributes. An
-/// edit works on the draft; only a legal one is written back, so a refused step
-/// leaves the program as it was.
+/// All that a schedule may change of a program, copied out of its attributes.
+/// An edit works on the draft; only a legal one is written back, so a refused
+/// step leaves the program as it was.
 class Draft {
 public:
   struct Nest {

@@ -55,9 +55,7 @@ private:
   Value call(StringRef name, Type result, ValueRange operands);
   /// Calls a function that returns a status, and keeps the first failure.
   void callChecked(StringRef name, ValueRange operands);
-  Value loadStatus() {
-    return LLVM::LoadOp::create(builder, loc, i32, status);
-  }
+  Value loadStatus() { return LLVM::LoadOp::create(builder, loc, i32, status); }
   /// Starts an insertion where nothing failed yet.
   scf::IfOp guard(Value also = {});
   Value getPointer(Value tile);
@@ -80,9 +78,8 @@ Value FunctionConverter::call(StringRef name, Type result,
   if (!module.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(module.getBody());
-    func::FuncOp::create(
-        builder, loc, name,
-        builder.getFunctionType(operands.getTypes(), {result}))
+    func::FuncOp::create(builder, loc, name,
+                         builder.getFunctionType(operands.getTypes(), {result}))
         .setPrivate();
   }
   return func::CallOp::create(builder, loc, name, result, operands)
@@ -112,13 +109,12 @@ scf::IfOp FunctionConverter::guard(Value also) {
 
 Value FunctionConverter::getPointer(Value tile) {
   auto type = cast<MemRefType>(tile.getType());
-  auto metadata =
-      memref::ExtractStridedMetadataOp::create(builder, loc, tile);
+  auto metadata = memref::ExtractStridedMetadataOp::create(builder, loc, tile);
   Value start =
       memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, tile);
-  Value offset = arith::MulIOp::create(
-      builder, loc, metadata.getOffset(),
-      constant(type.getElementTypeBitWidth() / 8));
+  Value offset =
+      arith::MulIOp::create(builder, loc, metadata.getOffset(),
+                            constant(type.getElementTypeBitWidth() / 8));
   start = arith::AddIOp::create(builder, loc, start, offset);
   return LLVM::IntToPtrOp::create(builder, loc, pointer, toI64(start));
 }
@@ -141,12 +137,11 @@ Value FunctionConverter::getFlat(Value tile) {
     Value size = memref::DimOp::create(builder, loc, tile, dim);
     elements = arith::MulIOp::create(builder, loc, elements, size);
   }
-  auto metadata =
-      memref::ExtractStridedMetadataOp::create(builder, loc, tile);
-  auto layout = StridedLayoutAttr::get(builder.getContext(),
-                                       ShapedType::kDynamic, {1});
-  auto flat = MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
-                              layout);
+  auto metadata = memref::ExtractStridedMetadataOp::create(builder, loc, tile);
+  auto layout =
+      StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, {1});
+  auto flat =
+      MemRefType::get({ShapedType::kDynamic}, type.getElementType(), layout);
   return memref::ReinterpretCastOp::create(
       builder, loc, flat, metadata.getBaseBuffer(),
       OpFoldResult(metadata.getOffset()), ArrayRef<OpFoldResult>(elements),
@@ -199,7 +194,22 @@ LogicalResult FunctionConverter::convert() {
   return success();
 }
 
+/// Whether an op works on memory as commir-localize leaves it.
+static bool isLocalized(Operation &op) {
+  auto isLocal = [](Type type) { return !isa<BufferType, TileType>(type); };
+  return llvm::all_of(op.getOperandTypes(), isLocal) &&
+         llvm::all_of(op.getResultTypes(), isLocal);
+}
+
 LogicalResult FunctionConverter::convert(Operation &op) {
+  if (!isLocalized(op))
+    return op.emitOpError() << "must be lowered before the runtime is called; "
+                               "run commir-to-spmd first";
+  if (auto level = op.getAttrOfType<StringAttr>("level");
+      level && mesh.getLevelNumber(level) < 0)
+    return op.emitOpError()
+           << "must name a level of the mesh (" << mesh.describeLevels()
+           << "), got '" << level.getValue() << "'";
   if (auto rank = dyn_cast<GroupRankOp>(op)) {
     Value found = call("mercury_rt_group_rank", i64,
                        {context, getLevel(rank.getLevel())});
@@ -233,17 +243,15 @@ LogicalResult FunctionConverter::convert(Operation &op) {
   if (auto gather = dyn_cast<AllGatherStartOp>(op))
     return convert(gather), success();
   if (auto fill = dyn_cast<FillOp>(op)) {
-    auto element =
-        cast<FloatType>(cast<MemRefType>(fill.getTile().getType()).getElementType());
-    Value value = arith::ConstantFloatOp::create(
-        builder, loc, element,
-        [&] {
-          llvm::APFloat f = fill.getValue();
-          bool lossy;
-          f.convert(element.getFloatSemantics(),
-                    llvm::APFloat::rmNearestTiesToEven, &lossy);
-          return f;
-        }());
+    auto element = cast<FloatType>(
+        cast<MemRefType>(fill.getTile().getType()).getElementType());
+    Value value = arith::ConstantFloatOp::create(builder, loc, element, [&] {
+      llvm::APFloat f = fill.getValue();
+      bool lossy;
+      f.convert(element.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                &lossy);
+      return f;
+    }());
     guard();
     return convertFlat(fill, "fill", getFlat(fill.getTile()), value,
                        {element, element, element});
@@ -306,8 +314,7 @@ void FunctionConverter::convert(CopyOp op) {
     indices.push_back(loop.getInductionVar());
     builder.setInsertionPointToStart(loop.getBody());
   }
-  Value element =
-      memref::LoadOp::create(builder, loc, op.getSource(), indices);
+  Value element = memref::LoadOp::create(builder, loc, op.getSource(), indices);
   memref::StoreOp::create(builder, loc, element, op.getTarget(), indices);
 }
 
@@ -337,9 +344,8 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
     if (elementOf(tile) != accumulator)
       return op.emitOpError() << "gives results of one element type, got "
                               << accumulator << " and " << elementOf(tile);
-  FailureOr<func::FuncOp> callee =
-      getOrCreateKernel(module, op.getKernel(),
-                        {input, accumulator, accumulator}, op.getLoc());
+  FailureOr<func::FuncOp> callee = getOrCreateKernel(
+      module, op.getKernel(), {input, accumulator, accumulator}, op.getLoc());
   if (failed(callee))
     return failure();
 

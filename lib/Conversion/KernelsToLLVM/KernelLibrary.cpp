@@ -80,8 +80,8 @@ FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
   // Names are unique a kernel instance, and the plan's own functions stay
   // apart. A kernel has large stack arrays, so it is never inlined into a loop.
   func::FuncOp result;
-  for (auto function : llvm::make_early_inc_range(
-           instance->getOps<func::FuncOp>())) {
+  for (auto function :
+       llvm::make_early_inc_range(instance->getOps<func::FuncOp>())) {
     bool main = function.getSymName() == kernel;
     std::string name =
         main ? symbol : symbol + "_" + function.getSymName().str();

@@ -1,0 +1,87 @@
+//===- TransferOps.cpp - The lowered plan ---------------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/CommIR.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+static bool isCount(int64_t number) {
+  return number >= 1 && number <= kMaxShards;
+}
+
+LogicalResult PositionOp::verify() {
+  if (int64_t parts = getPartsAttr().getInt(); !isCount(parts))
+    return emitOpError() << "the parts of axis '" << getAxis()
+                         << "' must be from 1 to 2^20, got " << parts;
+  if (int64_t divisor = getDivisorAttr().getInt(); divisor < 1)
+    return emitOpError() << "the divisor of a position must be at least 1, got "
+                         << divisor;
+  return success();
+}
+
+LogicalResult AllocOp::verify() {
+  if (int64_t slots = getSlotsAttr().getInt(); !isCount(slots))
+    return emitOpError() << "the slots of local memory must be from 1 to 2^20, "
+                            "got "
+                         << slots;
+  BufferType type = getBuffer().getType();
+  for (NamedAttribute entry : getParts()) {
+    StringRef axis = entry.getName();
+    auto number = dyn_cast<IntegerAttr>(entry.getValue());
+    if (!number || !number.getType().isSignlessInteger(64) ||
+        !isCount(number.getInt()))
+      return emitOpError() << "parts must give each axis a number from 1 to "
+                              "2^20, got "
+                           << entry.getValue() << " for '" << axis << "'";
+    if (!type.hasAxis(axis))
+      return emitOpError() << "local memory must be cut along axes of its "
+                              "buffer, '"
+                           << axis << "' is none";
+  }
+  for (CutAttr cut : getPlacement().getCuts())
+    if (!type.hasAxis(cut.getAxis()))
+      return emitOpError() << "local memory must be cut along axes of its "
+                              "buffer, '"
+                           << cut.getAxis() << "' is none";
+  return success();
+}
+
+LogicalResult PartOp::verify() {
+  if (getIndices().size() != getAxes().size() ||
+      getIndices().size() != getCounts().size())
+    return emitOpError()
+           << "must have an axis and a number of parts for each index, got "
+           << getAxes().size() << " axes and " << getCounts().size()
+           << " numbers for " << getIndices().size() << " indices";
+  for (int64_t count : getCounts())
+    if (!isCount(count))
+      return emitOpError() << "the number of parts must be from 1 to 2^20, got "
+                           << count;
+  BufferType type = getBuffer().getType();
+  llvm::StringSet<> seen;
+  for (auto axis : getAxes().getAsRange<StringAttr>())
+    if (!type.hasAxis(axis) || !seen.insert(axis.getValue()).second)
+      return emitOpError()
+             << "a part must be of axes of its buffer, each once, got '"
+             << axis.getValue() << "' of " << type;
+  if (getTile().getType() != type.getTileType())
+    return emitOpError() << "must give the tile of its buffer, "
+                         << type.getTileType() << ", got "
+                         << getTile().getType();
+  return success();
+}
+
+LogicalResult MemoryOp::verify() {
+  IntegerAttr argument = getArgumentAttr();
+  if (argument && argument.getInt() < 0)
+    return emitOpError() << "the number of an argument must not be negative, "
+                            "got "
+                         << argument.getInt();
+  return success();
+}

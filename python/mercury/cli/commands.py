@@ -1,0 +1,55 @@
+"""The commands of ``mercury``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from .. import __version__
+
+__all__ = ["cli"]
+
+
+@click.group()
+@click.version_option(__version__, prog_name="mercury")
+def cli() -> None:
+    """Compile tensor operators for many GPUs."""
+
+
+@cli.command()
+def doctor() -> None:
+    """Say what this machine can do, and what is missing."""
+    from .doctor import print_findings, run  # noqa: PLC0415 (loads the runtime)
+
+    findings = run()
+    print_findings(findings)
+    if any(finding.status == "missing" for finding in findings):
+        sys.exit(1)
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.option("--mesh", default="gpu=4", show_default=True, help="Levels, slowest first.")
+def strategies(name: str | None, mesh: str) -> None:
+    """List the named methods, or show the schedule of one as a script."""
+    from .. import Mesh  # noqa: PLC0415 (loads the compiler)
+    from .. import strategies as known  # noqa: PLC0415
+    from ..errors import MercuryError  # noqa: PLC0415
+
+    try:
+        if name is not None:
+            schedule = known.get(name).schedule(Mesh.parse(mesh))
+            click.echo(schedule.recipe())
+            click.echo(str(schedule), nl=False)
+            return
+        table = Table("name", "program", "what it does", "schedule", title=f"mesh {mesh}")
+        for each in known.names():
+            strategy = known.get(each)
+            steps = "; ".join(strategy.steps(Mesh.parse(mesh)))
+            table.add_row(each, strategy.program.name, strategy.summary, steps)
+        Console().print(table)
+    except MercuryError as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,307 @@
+"""Programs as values, and their IR on a mesh."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec
+
+from ..errors import ProgramError
+from .builder import Buffer, Dim, Kernel, Nest, ProgramBuilder, Store, Tile
+from .mesh import Mesh
+from .source import Source, here
+
+__all__ = ["Boundary", "Program", "ProgramFactory", "program"]
+
+Levels = str | Sequence[str]
+Boundary = Mapping[str, Mapping[str, Levels]]
+"""For each buffer, the levels that each of its axes is cut over, outside the program."""
+
+P = ParamSpec("P")
+
+
+class Program:
+    """A tensor operator written as loops over named axes; no devices yet.
+
+    It is made by calling a function decorated with `program`.
+
+    Attributes
+    ----------
+    name
+        The name of the function.
+    buffers
+        Inputs and outputs, in the order declared.
+    """
+
+    def __init__(self, builder: ProgramBuilder, source: Source) -> None:
+        self.name = builder.name
+        self.axes = tuple(builder.axis_list)
+        # A program's signature lists inputs first.
+        self.buffers = tuple(sorted(builder.buffers, key=lambda buffer: buffer.output))
+        self._nests: tuple[Nest, ...] = tuple(builder.nests)
+        self._source = source
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        """The buffers that the program reads."""
+        return tuple(buffer for buffer in self.buffers if not buffer.output)
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        """The buffers that the program writes."""
+        return tuple(buffer for buffer in self.buffers if buffer.output)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{axis.name}={axis.extent}" for axis in self.axes)
+        return f"<program {self.name}({axes})>"
+
+    def build(self, mesh: Mesh, boundary: Boundary | None = None) -> Any:
+        """Give the program's IR on a mesh.
+
+        Parameters
+        ----------
+        mesh
+            Where it will run.
+        boundary
+            The placement of buffers outside the program; the schedule's own where
+            none is given.
+
+        Returns
+        -------
+        mercury._mlir.ir.Module
+            A module of one ``commir.mesh`` and one ``commir.program``, verified.
+
+        Raises
+        ------
+        ProgramError
+            When the program or the boundary is not legal; it carries the Python line.
+        """
+        return _IRBuilder(self, mesh, boundary or {}).build()
+
+
+class ProgramFactory:
+    """A decorated program function; calling it gives a `Program`."""
+
+    def __init__(self, function: Callable[Concatenate[ProgramBuilder, ...], None]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self.name = function.__name__
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        self.parameters = {parameter.name: parameter.default for parameter in parameters}
+        """The parameters and their defaults."""
+
+    def __call__(self, **parameters: Any) -> Program:
+        """Trace the function with the given parameters."""
+        unknown = set(parameters) - set(self.parameters)
+        if unknown:
+            raise ProgramError(
+                f"program '{self.name}' has no parameter {sorted(unknown)}; it has "
+                f"{list(self.parameters)}",
+                location=str(here()),
+            )
+        builder = ProgramBuilder(self.name)
+        self._function(builder, **parameters)
+        code = self._function.__code__
+        return Program(builder, Source(file=code.co_filename, line=code.co_firstlineno))
+
+    def __repr__(self) -> str:
+        return f"<program function {self.name}>"
+
+
+def program(function: Callable[Concatenate[ProgramBuilder, ...], None]) -> ProgramFactory:
+    """Make a function that builds a program into a program.
+
+    The function takes a `ProgramBuilder` and keyword parameters with defaults. It is
+    ordinary Python that runs once for each `Program`.
+
+    Examples
+    --------
+    >>> import mercury as mc
+    >>> @mc.program
+    ... def double(p, n=8):
+    ...     (i,) = p.axes(i=n)
+    ...     A, C = p.input("A", (i, 4), "f32"), p.output("C", (i, 4), "f32")
+    ...     with p.loops(i):
+    ...         a = A[i, :]
+    ...         C[i, :] = p.kernel("double", a, results=[(i, 4)], signature="m n -> m n")[0]
+    >>> double(n=3)
+    <program double(i=3)>
+    """
+    return ProgramFactory(function)
+
+
+class _IRBuilder:
+    """Writes a program as IR, each op at the user's line."""
+
+    def __init__(self, program: Program, mesh: Mesh, boundary: Boundary) -> None:
+        from .._mlir import ir  # noqa: PLC0415 (no work at import)
+        from .._mlir.dialects import commir  # noqa: PLC0415
+
+        self.ir, self.commir = ir, commir
+        self.program, self.mesh, self.boundary = program, mesh, boundary
+        self.context = ir.Context()
+        self.values: dict[object, Any] = {}
+
+    def build(self) -> Any:
+        ir = self.ir
+        known = {buffer.name for buffer in self.program.buffers}
+        for name in set(self.boundary) - known:
+            raise ProgramError(
+                f"a boundary is given for '{name}', which is no buffer of {self.program!r}; "
+                f"they are {sorted(known)}"
+            )
+        with self.context, self._at(self.program._source):
+            module = ir.Module.create()
+            with ir.InsertionPoint(module.body):
+                self._mesh()
+                self._program()
+            try:
+                module.operation.verify()
+            except ir.MLIRError as error:
+                raise self._error(error) from None
+        return module
+
+    def _at(self, source: Source) -> Any:
+        return self.ir.Location.file(source.file, source.line, 0, context=self.context)
+
+    def _error(self, error: Any) -> ProgramError:
+        messages = [
+            [(str(d.location), d.message), *((str(n.location), n.message) for n in d.notes)]
+            for d in error.error_diagnostics
+        ]
+        made = ProgramError.from_diagnostics(messages, otherwise=str(error))
+        assert isinstance(made, ProgramError)
+        return made
+
+    def _attr(self, text: str) -> Any:
+        try:
+            return self.ir.Attribute.parse(text)
+        except self.ir.MLIRError as error:
+            raise self._error(error) from None
+
+    def _array(self, texts: Sequence[str]) -> Any:
+        return self.ir.ArrayAttr.get([self._attr(text) for text in texts])
+
+    def _type(self, kind: str, dims: Sequence[Dim], dtype: str) -> Any:
+        text = ", ".join(_dim(dim) for dim in dims)
+        try:
+            return self.ir.Type.parse(f"!commir.{kind}<[{text}], {dtype}>")
+        except self.ir.MLIRError as error:
+            raise self._error(error) from None
+
+    def _mesh(self) -> None:
+        levels = [f"#commir.level<{_name(n)} = {s}>" for n, s in self.mesh.levels]
+        self.commir.MeshOp("mesh", self._array(levels))
+
+    def _binding(self, buffer: Buffer) -> str:
+        cuts = []
+        for axis, levels in self.boundary.get(buffer.name, {}).items():
+            several = [levels] if isinstance(levels, str) else list(levels)
+            if several:
+                over = ", ".join(map(_name, several))
+                cuts.append(f"{_name(axis)} -> ({over})")
+        at = f" at [{', '.join(cuts)}]" if buffer.name in self.boundary else ""
+        return f"#commir.binding<{_name(buffer.name)}{at}>"
+
+    def _program(self) -> None:
+        program = self.program
+        axes = [
+            f"#commir.axis<{_name(axis.name)} = {axis.extent} {axis.layout}>"
+            for axis in program.axes
+        ]
+        op = self.commir.ProgramOp(
+            program.name,
+            "mesh",
+            self._array(axes),
+            self._array([self._binding(buffer) for buffer in program.buffers]),
+            len(program.inputs),
+        )
+        block = op.body.blocks.append(
+            *[self._type("buffer", b.dims, b.dtype) for b in program.buffers],
+            arg_locs=[self._at(buffer.source) for buffer in program.buffers],
+        )
+        for buffer, argument in zip(program.buffers, block.arguments, strict=True):
+            self.values[buffer] = argument
+        with self.ir.InsertionPoint(block):
+            for nest in program._nests:
+                self._nest(nest)
+
+    def _nest(self, nest: Nest) -> None:
+        loops = [f"#commir.loop<{_name(axis.name)}>" for axis in nest.axes]
+        with self._at(nest.source):
+            op = self.commir.ForOp(self._array(loops))
+        block = op.body.blocks.append()
+        with self.ir.InsertionPoint(block):
+            for item in nest.ops:
+                with self._at(item.source):
+                    if isinstance(item, Tile):
+                        tile = self._type("tile", item.dims, item.dtype)
+                        load = self.commir.LoadOp(tile, self.values[item.origin])
+                        self.values[item] = load.result
+                    elif isinstance(item, Kernel):
+                        self._kernel(item, nest)
+                    else:
+                        self._store(item)
+
+    def _kernel(self, kernel: Kernel, nest: Nest) -> None:
+        results = _results(kernel, nest)
+        op = self.commir.KernelOp(
+            [self._type("tile", tile.dims, tile.dtype) for tile in results],
+            kernel.name,
+            [self._value(tile) for tile in kernel.inputs],
+            mask=self._attr(f"#commir.mask<{kernel.mask}>") if kernel.mask else None,
+            signature=kernel.signature,
+        )
+        if kernel.scale is not None:
+            scale = self.ir.FloatAttr.get(self.ir.F64Type.get(), kernel.scale)
+            op.operation.attributes["scale"] = scale
+        for number, result in enumerate(op.operation.results):
+            self.values[(kernel, number)] = result
+
+    def _value(self, tile: Tile) -> Any:
+        if isinstance(tile.origin, Kernel):
+            return self.values[(tile.origin, tile.number)]
+        return self.values[tile]
+
+    def _store(self, store: Store) -> None:
+        merge = over = None
+        if store.merge is not None:
+            merge = self._attr(f"#commir.merge<{store.merge.kind}>")
+            names = [self.ir.StringAttr.get(axis.name) for axis in store.merge.over]
+            over = self.ir.ArrayAttr.get(names)
+        self.commir.StoreOp(
+            [self._value(tile) for tile in store.tiles],
+            [self.values[buffer] for buffer in store.buffers],
+            merge=merge,
+            over=over,
+        )
+
+
+def _results(kernel: Kernel, nest: Nest) -> list[Tile]:
+    """Give the results of a kernel that are stored, in order."""
+    found: dict[int, Tile] = {}
+    for op in nest.ops:
+        tiles = op.tiles if isinstance(op, Store) else []
+        tiles = [*tiles, *(op.inputs if isinstance(op, Kernel) else ())]
+        for tile in tiles:
+            if tile.origin is kernel:
+                found[tile.number] = tile
+    missing = set(range(max(found, default=-1) + 1)) - set(found)
+    if missing or not found:
+        raise ProgramError(
+            f"results of kernel '{kernel.name}' are not used; store each",
+            location=str(kernel.source),
+        )
+    return [found[number] for number in sorted(found)]
+
+
+def _name(name: str) -> str:
+    """Quote a name that is no identifier."""
+    return name if name.isidentifier() else '"' + name.replace('"', '\\"') + '"'
+
+
+def _dim(dim: Dim) -> str:
+    if dim.axis is None:
+        return str(dim.value)
+    return _name(dim.axis.name) + (f"/{dim.value}" if dim.value != 1 else "")

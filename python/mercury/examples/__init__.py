@@ -1,0 +1,1 @@
+"""Short programs that show what Mercury does; run them with ``python -m``."""

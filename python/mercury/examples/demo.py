@@ -1,0 +1,114 @@
+"""What Mercury does today, on the embedded ranks of this process.
+
+python -m mercury.examples.demo
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import mercury as mc
+from mercury import reference
+from mercury.runtime import dtypes
+
+__all__ = ["main"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A strategy on a program and a mesh.
+
+    Attributes
+    ----------
+    strategy, mesh, program
+        What runs where.
+    limit
+        The largest relative error against float64 that is right for the dtype.
+    """
+
+    strategy: str
+    mesh: mc.Mesh
+    program: Callable[[], mc.Program]
+    limit: float
+
+
+def _attention(dtype: str) -> mc.Program:
+    return mc.programs.attention(
+        h=8, group=4, sq=301, sk=401, d=64, mask=mc.causal(100), dtype=dtype
+    )
+
+
+def _matmul(dtype: str) -> mc.Program:
+    return mc.programs.matmul(m=500, n=333, depth=257, dtype=dtype)
+
+
+_CASES = (
+    Case(
+        strategy="ag-gemm-shifted",
+        mesh=mc.Mesh(gpu=3),
+        program=lambda: _matmul("f32"),
+        limit=2e-6,
+    ),
+    Case(strategy="ag-gemm", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("bf16"), limit=4e-3),
+    Case(
+        strategy="summa", mesh=mc.Mesh(row=2, col=3), program=lambda: _matmul("f32"), limit=2e-6
+    ),
+    Case(strategy="ring", mesh=mc.Mesh(gpu=3), program=lambda: _attention("f32"), limit=2e-6),
+    Case(strategy="ring", mesh=mc.Mesh(gpu=8), program=lambda: _attention("bf16"), limit=4e-3),
+    Case(
+        strategy="context-parallel",
+        mesh=mc.Mesh(gpu=5),
+        program=lambda: _attention("f16"),
+        limit=5e-4,
+    ),
+)
+
+
+def _run(case: Case) -> bool:
+    program = case.program()
+    schedule = mc.strategies.get(case.strategy).schedule(case.mesh, program)
+    start = time.perf_counter()
+    plan = schedule.compile()
+    compiled = time.perf_counter() - start
+    rng = np.random.default_rng(1)
+    dtype = program.inputs[0].dtype
+    # The reference sees the inputs as they are in their dtype.
+    inputs = {
+        buffer.name: dtypes.decode(
+            dtypes.encode(rng.standard_normal(buffer.shape), dtype), dtype
+        )
+        for buffer in program.inputs
+    }
+    result = plan.gather(plan.run(plan.scatter(**inputs)))
+    if program.name == "matmul":
+        error = reference.relative_error(result, reference.matmul(inputs["A"], inputs["B"]))
+    else:
+        o, _ = reference.attention(inputs["Q"], inputs["K"], inputs["V"], mask=mc.causal(100))
+        error = reference.relative_error(result["O"], o)
+    right = error <= case.limit
+    sent = ", ".join(f"{level} {count:,} B" for level, count in plan.report.bytes_sent.items())
+    print(
+        f"{case.strategy:17} {case.mesh!r:19} {dtype:5} {error:8.1e} "
+        f"{'right' if right else 'WRONG':6} {compiled:6.2f} s  {sent}"
+    )
+    print(f"{'':17} {schedule.recipe()}")
+    return right
+
+
+def main() -> int:
+    """Run every case; 0 when all are right."""
+    print("One program each, scheduled as named methods, compiled to machine code, run on")
+    print("ranks that are threads of this process, compared with float64 on one device.\n")
+    print("strategy          mesh                dtype    error        compile   bytes sent")
+    wrong = sum(not _run(case) for case in _CASES)
+    print(f"\n{len(_CASES) - wrong} of {len(_CASES)} right")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

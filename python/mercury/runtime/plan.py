@@ -1,0 +1,261 @@
+"""A plan: a schedule lowered for one mesh and target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dsl.builder import Buffer
+from ..dsl.mesh import Mesh
+from ..dsl.program import Program
+from ..errors import CompileError, RunError
+from . import sim
+from .dtypes import decode, encode, storage
+from .layout import BufferLayout, Cut
+from .sim import RunReport, SimOptions
+
+__all__ = ["Plan", "compile_module"]
+
+Array = NDArray[Any]
+Shards = Sequence[Mapping[str, Array]]
+
+
+class Plan:
+    """Compiled code for every rank, and where its buffers live.
+
+    Made by `Schedule.compile`. A plan has no state: it may run many times.
+
+    Attributes
+    ----------
+    program, mesh
+        What runs, and where.
+    arena_bytes
+        Local memory of each rank beside its buffers, in bytes.
+    spmd
+        The text of what every rank does.
+    """
+
+    def __init__(
+        self,
+        *,
+        program: Program,
+        mesh: Mesh,
+        layouts: Mapping[str, BufferLayout],
+        spmd: str,
+        arena_bytes: int,
+        jit: Any,
+        context: Any,
+    ) -> None:
+        self.program = program
+        self.mesh = mesh
+        self.spmd = spmd
+        self.arena_bytes = arena_bytes
+        self._layouts = layouts
+        self._jit = jit
+        self._context = context  # layouts are attributes of it
+        self._entry = jit.lookup(program.name)
+        self._report: RunReport | None = None
+
+    def __repr__(self) -> str:
+        return f"<plan of {self.program.name} on {self.mesh}, arena {self.arena_bytes} bytes>"
+
+    def layout(self, buffer: str) -> BufferLayout:
+        """Say who owns which part of a buffer outside the program."""
+        if buffer not in self._layouts:
+            raise RunError(
+                f"the program has no buffer '{buffer}'; it has {', '.join(self._layouts)}"
+            )
+        return self._layouts[buffer]
+
+    def scatter(self, **whole: Array) -> list[dict[str, Array]]:
+        """Cut whole inputs into shards, for tests and single processes.
+
+        Parameters
+        ----------
+        **whole
+            Each input of the program, of its whole shape; rounded to its dtype.
+
+        Returns
+        -------
+        list of dict
+            For each rank, its shard of each input (bfloat16 as uint16 bits).
+
+        Raises
+        ------
+        RunError
+            When an input is missing, unknown, or of another shape.
+        """
+        self._check_names(whole)
+        cut = {
+            buffer.name: self.layout(buffer.name).scatter(
+                encode(np.asarray(whole[buffer.name]), buffer.dtype)
+            )
+            for buffer in self.program.inputs
+        }
+        return [{name: cut[name][rank] for name in cut} for rank in range(self.mesh.size)]
+
+    def gather(self, shards: Shards) -> Any:
+        """Put shards of outputs together.
+
+        Parameters
+        ----------
+        shards
+            What `run` gave.
+
+        Returns
+        -------
+        numpy.ndarray or dict
+            The output, or each by name when there are several (bfloat16 as float32).
+        """
+        whole = {
+            buffer.name: decode(
+                self.layout(buffer.name).gather([shard[buffer.name] for shard in shards]),
+                buffer.dtype,
+            )
+            for buffer in self.program.outputs
+        }
+        return whole if len(whole) != 1 else next(iter(whole.values()))
+
+    def run(self, shards: Shards, options: SimOptions | None = None) -> list[dict[str, Array]]:
+        """Run the plan on every rank.
+
+        Parameters
+        ----------
+        shards
+            For each rank, its shard of each input, contiguous and of its dtype.
+        options
+            Of the embedded backend.
+
+        Returns
+        -------
+        list of dict
+            For each rank, its shard of each output.
+
+        Raises
+        ------
+        RunError
+            When the data does not fit, or a rank fails.
+        """
+        if len(shards) != self.mesh.size:
+            raise RunError(f"the mesh has {self.mesh.size} ranks, got {len(shards)} shards")
+        outputs: list[dict[str, Array]] = []
+        addresses: list[list[int]] = []
+        for rank, given in enumerate(shards):
+            self._check_names(given)
+            made = {
+                buffer.name: np.empty(
+                    self.layout(buffer.name).shape(rank), storage(buffer.dtype)
+                )
+                for buffer in self.program.outputs
+            }
+            outputs.append(made)
+            addresses.append(
+                [
+                    (
+                        made[buffer.name]
+                        if buffer.output
+                        else self._checked(buffer, rank, given[buffer.name])
+                    ).ctypes.data
+                    for buffer in self.program.buffers
+                ]
+            )
+        self._report = sim.run(
+            self._entry, self.mesh, addresses, self.arena_bytes, options or SimOptions()
+        )
+        return outputs
+
+    @property
+    def report(self) -> RunReport:
+        """What the last run moved."""
+        if self._report is None:
+            raise RunError("the plan has not run yet")
+        return self._report
+
+    def _check_names(self, given: Mapping[str, Array]) -> None:
+        wanted = [buffer.name for buffer in self.program.inputs]
+        if set(given) != set(wanted):
+            raise RunError(f"expected the inputs {', '.join(wanted)}, got {', '.join(given)}")
+
+    def _checked(self, buffer: Buffer, rank: int, shard: Array) -> Array:
+        shape = self.layout(buffer.name).shape(rank)
+        dtype = storage(buffer.dtype)
+        if shard.shape != shape or shard.dtype != dtype or not shard.flags.c_contiguous:
+            kind = "" if shard.flags.c_contiguous else ", not contiguous"
+            raise RunError(
+                f"the shard of '{buffer.name}' on rank {rank} must be a contiguous array of "
+                f"shape {shape} and {dtype}, got {shard.shape} and {shard.dtype}{kind}; "
+                "plan.scatter makes it from a whole array"
+            )
+        return shard
+
+
+def compile_module(module: Any, program: Program, mesh: Mesh, target: str) -> Plan:
+    """Lower a scheduled module to a plan; see `Schedule.compile`."""
+    from .._mlir import ir  # noqa: PLC0415 (no work at import)
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
+
+    if target != "sim":
+        raise CompileError(f"there is no target {target!r} yet; this version has 'sim'")
+    context = module.context
+    with context:
+        lowered = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
+    _run(_mercury, lowered, "commir-infer-placement")
+    layouts = _layouts(lowered, program, mesh)
+    _run(_mercury, lowered, "commir-to-spmd")
+    spmd = str(lowered.operation.get_asm())
+    arena = re.search(r"commir\.arena_bytes = (\d+)", spmd)
+    _run(_mercury, lowered, "commir-spmd-to-llvm")
+    try:
+        jit = _mercury.Jit(lowered, 3, [str(sim.library_path())])
+    except RuntimeError as error:
+        raise CompileError(str(error)) from None
+    return Plan(
+        program=program,
+        mesh=mesh,
+        layouts=layouts,
+        spmd=spmd,
+        arena_bytes=int(arena[1]) if arena else 0,
+        jit=jit,
+        context=context,
+    )
+
+
+def _run(compiler: Any, module: Any, pipeline: str) -> None:
+    succeeded, diagnostics = compiler.run_pipeline(module, f"builtin.module({pipeline})")
+    if not succeeded:
+        raise CompileError.from_diagnostics(diagnostics, otherwise=f"{pipeline} failed")
+
+
+def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayout]:
+    """Read the boundary placements of a placed program."""
+    op = next(op for op in module.body.operations if op.operation.name == "commir.program")
+    found = {}
+    for buffer, binding in zip(program.buffers, op.bindings, strict=True):
+        # The boundary is what stands after `at`.
+        text = re.search(r" at \[(.*?)\](?: shard| replicate| inside|>$)", str(binding))
+        cuts = _cuts(module, program, text[1]) if text else {}
+        found[buffer.name] = BufferLayout(buffer=buffer, mesh=mesh, cuts=cuts)
+    return found
+
+
+_CUT = re.compile(r"(?P<axis>\w+) -> (?:\((?P<several>[^)]*)\)|(?P<one>\w+))(?P<layout>[^,]*)")
+
+
+def _cuts(module: Any, program: Program, text: str) -> dict[str, Cut]:
+    from .._mlir import ir  # noqa: PLC0415 (no work at import)
+
+    cuts = {}
+    for found in _CUT.finditer(text):
+        names = (found["several"] or found["one"]).split(",")
+        factors = tuple(int(n) if n.strip().isdigit() else n.strip() for n in names)
+        axis = next(axis for axis in program.axes if axis.name == found["axis"])
+        layout = found["layout"].strip() or axis.layout
+        with module.context:
+            cuts[axis.name] = Cut(
+                factors=factors, layout=ir.Attribute.parse(f"#commir.layout<{layout}>")
+            )
+    return cuts

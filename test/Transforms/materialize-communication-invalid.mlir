@@ -1,0 +1,744 @@
+// RUN: mercury-opt %s --commir-infer-placement --commir-materialize-communication -split-input-file -verify-diagnostics
+
+//===----------------------------------------------------------------------===//
+// R3 in forms that are not lowered
+//===----------------------------------------------------------------------===//
+
+commir.mesh @mesh(gpu = 4)
+commir.program @pull on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{'commir.for' op needs rule R3 by pull (only rotate is lowered), which this version does not lower yet}}
+  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, reads pull) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @pull_of_one_buffer on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 by pull}}
+  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, via {B = "pull"}) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @chunks on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 in chunks (only whole parts are lowered)}}
+  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, chunks 2) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @link_type on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 with a link type (parts travel as they are stored)}}
+  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, link bf16) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(row = 2, col = 2)
+commir.program @cannon on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 with several terms (Cannon's opening skew)}}
+  commir.for i of 2 parallel(row), j of 2 parallel(col),
+      k of 2 shift(by i on row, by j on col) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @several_parts_a_rank on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 with several parts a rank (J is not the ranks)}}
+  commir.for i of 4 parallel(gpu), j, k of 8 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @parallel_and_shifted on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 of a parallel loop (its parts are spread already)}}
+  commir.for j of 2 parallel(gpu), i of 2 parallel(node) shift(by j on gpu), k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// A loop over j outside the ring of B: only a slice of each part would move.
+commir.mesh @mesh(gpu = 4)
+commir.program @slice_under_an_outer_loop on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 under a loop over the buffer (a slice moves)}}
+  commir.for i of 4 parallel(gpu), j of 2, k of 4 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Rules that are not lowered
+//===----------------------------------------------------------------------===//
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> replicate [gpu]) {
+  // expected-error@below {{needs rule R4, R5 or R6 (a result is reduced over a parallel loop)}}
+  commir.for i, j, k of 4 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r5_reduce_scatter on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R4, R5 or R6 (a result is reduced over a parallel loop)}}
+  commir.for i, j, k of 4 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r6_shifted_reduction on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R4, R5 or R6 (a result is reduced over a parallel loop)}}
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r6_result_along_a_shifted_axis on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32> replicate [gpu])
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 ('C' is sharded along a shifted axis)}}
+  commir.for j of 4 parallel(gpu), k, i of 4 shift(by j on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r7_input on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> at [k -> gpu],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R7 (the boundary placement of 'A' differs from the inside one)}}
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r7_output on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> at [j -> gpu]) {
+  // expected-error@below {{needs rule R7 (the boundary placement of 'C' differs from the inside one)}}
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r7_layout on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> at [i -> gpu zigzag],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R7 (the boundary placement of 'A' differs from the inside one)}}
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @r8_two_axes_move on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> gpu, k -> node],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R8 ('A' moves along two of its axes)}}
+  commir.for i, j of 8 parallel(node, gpu), k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @r8_gather_over_two_levels on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> (node, gpu)],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R8 ('A' is gathered over several levels)}}
+  commir.for i, j of 8 parallel(node, gpu), k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_gather_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R8 ('A' is sharded over 'gpu', where another of its axes is parallel)}}
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R8 ('A' is sharded over 'gpu', where another of its axes is parallel)}}
+  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// The rank that computes part (row, col) holds part (col, row).
+commir.mesh @mesh(row = 2, col = 2)
+commir.program @r8_levels_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> (col, row)],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R8 ('A' is cut along 'i' otherwise than the loops run)}}
+  commir.for i of 4 parallel(row, col), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(row = 2, col = 2)
+commir.program @r8_result_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> (col, row)]) {
+  // expected-error@below {{needs rule R8 ('C' is cut along 'i' otherwise than the loops run)}}
+  commir.for i of 4 parallel(row, col), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(row = 2, col = 2)
+commir.program @r8_replicated_over_the_outer_level on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> replicate [row],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R8 ('A' is cut along 'i' otherwise than the loops run)}}
+  commir.for i of 4 parallel(row, col), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_result_where_no_loop_runs on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R8 ('C' is sharded over 'gpu', where no loop over 'i' runs in parallel)}}
+  commir.for i of 4, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_result_along_another_axis on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [j -> gpu]) {
+  // expected-error@below {{needs rule R8 ('C' is sharded over 'gpu', where no loop over 'j' runs in parallel)}}
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_result_whole_everywhere on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> replicate [gpu]) {
+  // expected-error@below {{needs rule R8 ('C' is whole on each rank of 'gpu', which makes a part of it)}}
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @r9_double_ring on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R9 (shifts of 'B' nest on two levels)}}
+  commir.for i of 8 parallel(node, gpu), j,
+      k_node in k of 2 shift(by i on node), k_gpu in k of 4 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @joined_loop_in_sequence on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R1 (a joined loop that is cut in sequence)}}
+  commir.for ij in (i, j) of 4, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Merges, kernels and types that are not lowered
+//===----------------------------------------------------------------------===//
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.merge @product identity(1.0 : f32) (%a: f32, %b: f32) {
+  %c = arith.mulf %a, %b : f32
+  commir.yield %c : f32
+}
+commir.program @user_merge on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    // expected-error@below {{has a merge given by the user, which this version does not lower yet}}
+    commir.store %c to %C merge(@product) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @merge_that_the_kernel_does_not_do on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    // expected-error@below {{merge 'max' does not fit the generated kernel that makes the result}}
+    commir.store %c to %C merge(max) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @patched_kernel on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    // expected-error@below {{implementation 'cublas' is not there; this version has 'generated' only}}
+    %c = commir.kernel "matmul"(%a, %b) impl("cublas")
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// What a kernel would not hear is refused, never dropped.
+commir.mesh @mesh(gpu = 4)
+commir.program @kernel_option on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    // expected-error@below {{has the option 'alpha' = 2.000000e+00 : f64, which the generated kernel 'matmul' does not take}}
+    %c = commir.kernel "matmul"(%a, %b) {alpha = 2.0 : f64}
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @kernel_with_a_signature_of_its_own on @mesh axes(i = 8, j = 8)
+    inputs(%X: !commir.buffer<[i, j], f32>) outputs(%S: !commir.buffer<[i], f32>) {
+  commir.for i, j {
+    %x = commir.load %X : !commir.buffer<[i, j], f32>
+    // expected-error@below {{has no generated implementation of kernel 'row_sum'}}
+    %s = commir.kernel "row_sum"(%x) signature("m n -> m")
+        : (!commir.tile<[i, j], f32>) -> !commir.tile<[i], f32>
+    commir.store %s to %S merge(sum) over(j)
+        : !commir.tile<[i], f32> to !commir.buffer<[i], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @known_kernel_with_another_signature on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[k, i], f32>, %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[k, i], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    // expected-error@below {{has a signature of its own; the generated kernel 'matmul' is "m k, k n -> m n"}}
+    %c = commir.kernel "matmul"(%a, %b) signature("k m, k n -> m n")
+        : (!commir.tile<[k, i], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @kernel_on_a_result on @mesh axes(i = 8, j = 8, k = 8, l = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>,
+           %D: !commir.buffer<[j, l], f32>)
+    outputs(%C: !commir.buffer<[i, l], f32>) {
+  commir.for i, l, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %d = commir.load %D : !commir.buffer<[j, l], f32>
+    // expected-error@below {{must have each result stored once}}
+    %ab = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    %c = commir.kernel "matmul"(%ab, %d)
+        : (!commir.tile<[i, j], f32>, !commir.tile<[j, l], f32>)
+        -> !commir.tile<[i, l], f32>
+    commir.store %c to %C merge(sum) over(j, k)
+        : !commir.tile<[i, l], f32> to !commir.buffer<[i, l], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @stored_load on @mesh axes(i = 8)
+    inputs(%X: !commir.buffer<[i], f32>) outputs(%Y: !commir.buffer<[i], f32>) {
+  commir.for i {
+    %x = commir.load %X : !commir.buffer<[i], f32>
+    // expected-error@below {{stores a tile that no kernel makes, which this version does not lower yet}}
+    commir.store %x to %Y
+        : !commir.tile<[i], f32> to !commir.buffer<[i], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @documents on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32>,
+           %K: !commir.buffer<[b, sk, h, 8], f32>)
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32>,
+            %LSE: !commir.buffer<[b, h, sq], f32>) {
+  commir.for b, h, sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 8], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 8], f32>
+    // expected-error@below {{has a mask of documents, which this version does not lower yet}}
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k) mask(causal documents[0, 5, 14])
+        : (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>,
+           !commir.tile<[b, sk, h, 8], f32>)
+        -> (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
+        : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 8], f32>, !commir.buffer<[b, h, sq], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @scale_that_is_no_f64 on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32>,
+           %K: !commir.buffer<[b, sk, h, 8], f32>)
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32>,
+            %LSE: !commir.buffer<[b, h, sq], f32>) {
+  commir.for b, h, sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 8], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 8], f32>
+    // expected-error@below {{has the option 'scale' = 2 : i64, which the generated kernel 'attention_fwd' does not take; it takes scale, an f64}}
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k) {scale = 2 : i64}
+        : (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>,
+           !commir.tile<[b, sk, h, 8], f32>)
+        -> (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
+        : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 8], f32>, !commir.buffer<[b, h, sq], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+// expected-error@below {{has elements of 'f8E4M3FN' in buffer 'Q', which this version does not lower yet; bf16, f16, f32 and f64 it does}}
+commir.program @element_type on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f8E4M3FN>,
+           %K: !commir.buffer<[b, sk, h, 8], f8E4M3FN>)
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f8E4M3FN>,
+            %LSE: !commir.buffer<[b, h, sq], f32>) {
+  commir.for b, h, sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 8], f8E4M3FN>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 8], f8E4M3FN>
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k)
+        : (!commir.tile<[b, sq, h, 8], f8E4M3FN>, !commir.tile<[b, sk, h, 8], f8E4M3FN>,
+           !commir.tile<[b, sk, h, 8], f8E4M3FN>)
+        -> (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
+        : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 8], f8E4M3FN>, !commir.buffer<[b, h, sq], f32>
+  }
+}

@@ -1,0 +1,241 @@
+"""Programs as users write them, and what they are told when they are wrong."""
+
+import re
+
+import mercury as mc
+import pytest
+from mercury.dsl import ProgramBuilder
+
+
+def line_of(text):
+    """The number of the line of this file that holds ``text``, told once."""
+    with open(__file__, encoding="utf-8") as file:
+        found = [i for i, line in enumerate(file, 1) if text in line and "line_of(" not in line]
+    return found[0]
+
+
+@mc.program
+def scaled(p: ProgramBuilder, n=8, depth=4):
+    i, k = p.axes(i=n, k=depth)
+    a, b = p.input("A", (i, k), "f32"), p.input("B", (k, 3), "f32")
+    c = p.output("C", (i, 3), "f32")
+    with p.loops(i):
+        c[i, :] = p.reduce(k, merge="sum", body=lambda: p.matmul(a[i, k], b[k, :]))  # body
+
+
+def test_every_op_carries_the_line_of_the_user():
+    module = scaled(n=5).build(mc.Mesh(gpu=2))
+    text = module.operation.get_asm(enable_debug_info=True, pretty_debug_info=True)
+    line = line_of("# body")
+    for op in ("commir.load", "commir.kernel", "commir.store"):
+        where = re.findall(rf"{op}.*?\[?\"?([^\[\]\"]*):(\d+):", text)
+        assert where, op
+        assert all(int(at) == line and file.endswith("test_program.py") for file, at in where)
+
+
+def test_the_parameters_make_the_program():
+    assert scaled(n=5).buffers[0].shape == (5, 4)
+    assert "axes(i = 7, k = 4)" in str(scaled(n=7).build(mc.Mesh(gpu=2)))
+    with pytest.raises(mc.ProgramError, match=r"no parameter.*'size'.*it has.*'n', 'depth'"):
+        scaled(size=3)
+
+
+def test_two_programs_do_not_know_of_each_other():
+    first = mc.Schedule(scaled(n=5), mc.Mesh(gpu=2)).parallelize("i", "gpu")
+    second = mc.Schedule(scaled(n=5), mc.Mesh(gpu=3))
+    assert "parallel" in first.ir()
+    assert "parallel" not in second.ir()
+
+
+def build(body, **extents):
+    """A program of one function, built on two ranks."""
+    extents = extents or {"i": 4, "j": 4}
+
+    @mc.program
+    def made(p):
+        body(p, *p.axes(**extents))
+
+    return made().build(mc.Mesh(gpu=2))
+
+
+def copy_rows(p, i, j):
+    a, c = p.input("A", (i, j), "f32"), p.output("C", (i, j), "f32")
+    with p.loops(i, j):
+        (c[i, j],) = p.kernel("copy", a[i, j], results=[(i, j)], signature="m n -> m n")
+
+
+def test_a_correct_program_builds():
+    assert "signature" in str(build(copy_rows))
+
+
+def wrong_index(p, i, j):
+    a = p.input("A", (i, j), "f32")
+    with p.loops(i, j):
+        a[j, i]
+
+
+def constant_by_axis(p, i, j):
+    a = p.input("A", (i, 16), "f32")
+    with p.loops(i, j):
+        a[i, j]
+
+
+def outside_loops(p, i, j):
+    p.input("A", (i, j), "f32")[i, j]
+
+
+def nested(p, i, j):
+    with p.loops(i), p.loops(j):
+        pass
+
+
+def foreign_axis(p, i, j):
+    other = ProgramBuilder("other").axes(z=3)[0]
+    p.input("A", (i, other), "f32")
+
+
+def dtype(p, i, j):
+    p.input("A", (i, j), "float32")
+
+
+def axis_twice(p, i, j):
+    p.axes(i=5)
+
+
+def negative(p, i, j):
+    p.axes(z=-1)
+
+
+def buffer_twice(p, i, j):
+    p.input("A", (i,), "f32")
+    p.output("A", (i,), "f32")
+
+
+def read_output(p, i, j):
+    c = p.output("C", (i, j), "f32")
+    with p.loops(i, j):
+        c[i, j]
+
+
+def store_to_input(p, i, j):
+    a = p.input("A", (i, j), "f32")
+    with p.loops(i, j):
+        a[i, j] = a[i, j]
+
+
+def store_other_shape(p, i, j):
+    a, c = p.input("A", (i, j), "f32"), p.output("C", (j, i), "f32")
+    with p.loops(i, j):
+        c[j, i] = a[i, j]
+
+
+def divisor(p, i, j):
+    i / 3
+
+
+def half_a_pair(p, i, j):
+    q, o = p.input("Q", (i, j, 1, 2), "f32"), p.output("O", (i, j, 1, 2), "f32")
+    with p.loops(i, j):
+        pair = p.merged(
+            p.attention(q[i, j, :, :], q[i, j, :, :], q[i, j, :, :], scale=1.0),
+            over=(),
+            merge="softmax",
+        )
+        o[i, j, :, :] = pair[0]
+
+
+def mask_name(p, i, j):
+    q = p.input("Q", (i, j, 1, 2), "f32")
+    with p.loops(i, j):
+        p.attention(q[...], q[...], q[...], scale=1.0, mask="triangular")
+
+
+def unused_result(p, i, j):
+    a = p.input("A", (i, j), "f32")
+    c = p.output("C", (i, j), "f32")
+    with p.loops(i, j):
+        p.kernel("k", a[i, j], results=[(i, j)], signature="m n -> m n")
+        (c[i, j],) = p.kernel("k", a[i, j], results=[(i, j)], signature="m n -> m n")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (wrong_index, r"buffer A\[i, j\] is indexed as A\[j, i\]; index each dimension"),
+        (constant_by_axis, r"buffer A\[i, 16\] is indexed as A\[i, j\].*constant ones by ':'"),
+        (outside_loops, "inside 'with p.loops"),
+        (nested, "cannot stand inside another; use p.reduce"),
+        (foreign_axis, "uses axis 'z', which is no axis of program 'made'; its axes are i, j"),
+        (dtype, "must be one of bf16, f16, f32, f64, got 'float32'"),
+        (axis_twice, "has an axis 'i' already"),
+        (negative, "must be a number not below 0, got -1"),
+        (buffer_twice, "has a buffer 'A' already"),
+        (read_output, "output 'C' cannot be read"),
+        (store_to_input, "input 'A' cannot be stored to"),
+        (store_other_shape, r"dims \[i, j\] cannot be stored to buffer C\[j, i\]"),
+        (divisor, "extent 4 cannot be divided by 3"),
+        (half_a_pair, "gives 2 results, and 1 of them are stored"),
+        (mask_name, "expected a mask, 'full' or 'causal', got 'triangular'"),
+        (unused_result, "results of kernel 'k' are not used"),
+    ],
+)
+def test_a_wrong_program_says_what_is_wrong(body, message):
+    with pytest.raises(mc.ProgramError, match=message):
+        build(body)
+
+
+def test_a_compiler_error_has_the_python_line():
+    def unknown_kernel(p, i, j):
+        a, c = p.input("A", (i, j), "f32"), p.output("C", (i, j), "f32")
+        with p.loops(i, j):
+            (c[i, j],) = p.kernel("nothing", a[i, j], results=[(i, j)])  # unknown kernel
+
+    with pytest.raises(mc.ProgramError, match="known or give a signature") as caught:
+        build(unknown_kernel)
+    where = f"test_program.py:{line_of('# unknown kernel')}"
+    assert caught.value.location.endswith(where)
+
+
+@pytest.mark.parametrize(
+    ("boundary", "message"),
+    [
+        ({"Z": {"i": "gpu"}}, "boundary is given for 'Z', which is no buffer"),
+        ({"A": {"z": "gpu"}}, "must cut axes of its buffer.*'z' is none"),
+        ({"A": {"i": "node"}}, r"must name levels of the mesh \('gpu'\), got 'node'"),
+        ({"A": {"i": "gpu", "k": "gpu"}}, "must not use a level for two cuts"),
+    ],
+)
+def test_a_wrong_boundary_says_what_is_wrong(boundary, message):
+    with pytest.raises(mc.ProgramError, match=message):
+        mc.Schedule(scaled(), mc.Mesh(gpu=2), boundary)
+
+
+def test_meshes():
+    assert mc.Mesh.parse("node=2,gpu=4") == mc.Mesh(node=2, gpu=4)
+    assert mc.Mesh(node=2, gpu=4).coordinates(7) == {"node": 1, "gpu": 3}
+    for wrong in ("", "gpu", "gpu=x", "gpu=0", "4"):
+        with pytest.raises(mc.ProgramError):
+            mc.Mesh.parse(wrong)
+    with pytest.raises(mc.ProgramError, match="must be at least 1, got 0"):
+        mc.Mesh(gpu=0)
+    with pytest.raises(mc.ProgramError, match="at least one level"):
+        mc.Mesh()
+    with pytest.raises(mc.ProgramError, match="no level 'node'"):
+        mc.Mesh(gpu=2)["node"]
+
+
+@pytest.mark.parametrize(
+    "mask", [mc.full(), mc.causal(), mc.causal(3), mc.window(4), mc.window(2, 1)]
+)
+def test_masks_say_which_pairs_they_allow(mask):
+    table = mask.allowed(6, 9)
+    for i in range(6):
+        for j in range(9):
+            left = mask.left is None or j - i >= -mask.left
+            assert table[i, j] == (left and (mask.right is None or j - i <= mask.right))
+
+
+def test_documents_restrict_a_mask():
+    table = mc.causal().packed([0, 2, 5]).allowed(5, 5)
+    assert table.sum() == 3 + 6
+    assert not table[2, 1]

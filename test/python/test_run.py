@@ -1,0 +1,204 @@
+"""Plans on the embedded ranks against float64 on one device."""
+
+import mercury as mc
+import numpy as np
+import pytest
+from mercury import reference
+from mercury.runtime import SimOptions, dtypes
+
+# The error of a result rounded to its dtype, with room for the order of sums; a zero
+# result has error 1 and one lost tile of eight about 0.3.
+LIMIT = {"f64": 1e-14, "f32": 2e-6, "f16": 5e-4, "bf16": 4e-3}
+
+
+def inputs_of(program, seed):
+    """Inputs of unit scale, as they are in their dtype."""
+    rng = np.random.default_rng(seed)
+    return {
+        buffer.name: dtypes.decode(
+            dtypes.encode(rng.standard_normal(buffer.shape), buffer.dtype), buffer.dtype
+        )
+        for buffer in program.inputs
+    }
+
+
+def errors_of(schedule, mask=None, options=None, seed=0):
+    program = schedule.program
+    plan = schedule.compile()
+    given = inputs_of(program, seed)
+    result = plan.gather(plan.run(plan.scatter(**given), options))
+    if program.name == "matmul":
+        return [reference.relative_error(result, reference.matmul(given["A"], given["B"]))]
+    o, lse = reference.attention(given["Q"], given["K"], given["V"], mask=mask)
+    return [
+        reference.relative_error(result["O"], o),
+        reference.relative_error(result["LSE"], lse),
+    ]
+
+
+MATMUL_RECIPES = [
+    "parallelize(j, gpu)",
+    "parallelize(i, gpu)",
+    "parallelize(j, gpu); shard(A, i, gpu)",
+    "parallelize(i, gpu); shard(B, k, gpu)",
+    "parallelize(j, gpu); shift(i, by=j)",
+    "parallelize(j, gpu); shift(i, by=j, direction=-1, offset=1)",
+    "parallelize(i, gpu); shift(k, by=i)",
+    "parallelize(i, gpu); shift(k, by=i, direction=-1); tile(j, 3); reorder(k, j_outer, j_inner)",
+    "parallelize(i, gpu); shift(k, by=i, offset=2); tile(j, 2); reorder(k, j_outer, j_inner)",
+    "tile(k, 4); parallelize(j, gpu)",
+    "parallelize(j, gpu); tile(i, 3, names=[r, s]); tile(k, 2); reorder(k_outer, k_inner, r, s)",
+]
+
+ATTENTION_RECIPES = [
+    "parallelize(sq, gpu)",
+    "parallelize(h, gpu)",
+    "parallelize(b, gpu)",
+    "parallelize(sq, gpu); shard(K, sk, gpu); shard(V, sk, gpu)",
+    "parallelize(sq, gpu); shard(K, sk, gpu); shard(V, sk, gpu); tile(sk, 3)",
+    "parallelize(sq, gpu); shift(sk, by=sq)",
+    "parallelize(sq, gpu); shift(sk, by=sq, direction=-1)",
+    "parallelize(sq, gpu); shift(sk, by=sq, offset=1)",
+    "parallelize(sq, gpu); shift(sk, by=sq, direction=-1, offset=2)",
+    "parallelize(h, gpu); shift(sk, by=h)",
+    "parallelize(sq, gpu); shift(sk, by=sq); tile(h, 2); reorder(sk, h_outer, h_inner)",
+    "parallelize(sq, gpu); shift(sk, by=sq, via=dict(V=rotate))",
+]
+
+
+@pytest.mark.parametrize("case", range(36))
+def test_matmul_of_random_shapes_ranks_and_schedules(case):
+    rng = np.random.default_rng(case)
+    recipe = MATMUL_RECIPES[case % len(MATMUL_RECIPES)]
+    m, n, depth = (int(x) for x in rng.integers(0 if case > 30 else 1, 40, 3))
+    dtype = str(rng.choice(["f32", "f32", "bf16", "f16", "f64"]))
+    program = mc.programs.matmul(m=m, n=n, depth=depth, dtype=dtype)
+    schedule = mc.Schedule(program, mc.Mesh(gpu=int(rng.integers(1, 9)))).apply(recipe)
+    (error,) = errors_of(schedule, seed=case)
+    assert error <= LIMIT[dtype], (recipe, schedule.mesh, program, dtype)
+
+
+@pytest.mark.parametrize("case", range(48))
+def test_attention_of_random_shapes_ranks_and_schedules(case):
+    rng = np.random.default_rng(1000 + case)
+    recipe = ATTENTION_RECIPES[case % len(ATTENTION_RECIPES)]
+    sq, sk = (int(x) for x in rng.integers(0 if case > 40 else 1, 70, 2))
+    group = int(rng.choice([1, 1, 2, 3]))
+    mask = [None, mc.causal(), mc.causal(sk - sq), mc.window(5), mc.window(9, 4)][case % 5]
+    dtype = str(rng.choice(["f32", "f32", "bf16", "f16", "f64"]))
+    program = mc.programs.attention(
+        b=int(rng.integers(1, 4)),
+        h=group * int(rng.integers(1, 5)),
+        group=group,
+        sq=sq,
+        sk=sk,
+        d=int(rng.integers(1, 20)),
+        dv=int(rng.integers(1, 80)),
+        mask=mask,
+        dtype=dtype,
+    )
+    schedule = mc.Schedule(program, mc.Mesh(gpu=int(rng.integers(1, 9)))).apply(recipe)
+    o, lse = errors_of(schedule, mask, seed=case)
+    assert o <= LIMIT[dtype], (recipe, schedule.mesh, program, str(mask), dtype)
+    assert lse <= max(1e-6, LIMIT[dtype] if dtype == "f64" else 0)
+
+
+@pytest.mark.parametrize("strategy", ["context-parallel", "ring"])
+@pytest.mark.parametrize("length", [1, 2, 7, 65, 1000])
+def test_lengths_that_ranks_do_not_divide(strategy, length):
+    program = mc.programs.attention(h=2, sq=length, sk=length, d=16, mask="causal", dtype="f32")
+    schedule = mc.strategies.get(strategy).schedule(mc.Mesh(gpu=3), program)
+    assert max(errors_of(schedule, "causal")) <= LIMIT["f32"]
+
+
+@pytest.mark.parametrize("layout", ["zigzag", "striped(3)", "bounds[0, 9, 9, 40]"])
+def test_full_attention_in_any_layout(layout):
+    program = mc.programs.attention(
+        h=2, sq=40, sk=40, d=8, dtype="f32", layout={"sq": layout, "sk": layout}
+    )
+    schedule = mc.strategies.get("ring").schedule(mc.Mesh(gpu=3), program)
+    assert max(errors_of(schedule)) <= LIMIT["f32"]
+
+
+def test_causal_attention_in_explicit_bounds():
+    layout = {"sq": "bounds[0, 9, 9, 40]", "sk": "bounds[0, 1, 30, 40]"}
+    program = mc.programs.attention(
+        h=2, sq=40, sk=40, d=8, dtype="f32", mask="causal", layout=layout
+    )
+    schedule = mc.strategies.get("ring").schedule(mc.Mesh(gpu=3), program)
+    assert max(errors_of(schedule, "causal")) <= LIMIT["f32"]
+
+
+def test_summa_on_two_levels():
+    for mesh in (mc.Mesh(row=2, col=3), mc.Mesh(row=3, col=1), mc.Mesh(gpu=4)):
+        program = mc.programs.matmul(m=17, n=11, depth=23, dtype="f32")
+        schedule = mc.strategies.get("summa").schedule(mesh, program)
+        assert errors_of(schedule)[0] <= LIMIT["f32"]
+
+
+def test_error_does_not_grow_with_the_ranks():
+    found = {}
+    for ranks in (1, 2, 4, 8):
+        program = mc.programs.attention(h=2, sq=256, sk=256, d=32, mask="causal", dtype="bf16")
+        schedule = mc.strategies.get("ring").schedule(mc.Mesh(gpu=ranks), program)
+        found[ranks] = errors_of(schedule, "causal")[0]
+    assert max(found.values()) <= 1.25 * found[1], found
+
+
+@pytest.mark.parametrize("strategy", ["ring", "context-parallel", "ag-gemm-shifted"])
+def test_delays_and_reordering_change_nothing(strategy):
+    method = mc.strategies.get(strategy)
+    if method.program.name == "matmul":
+        program = mc.programs.matmul(m=13, n=9, depth=5, dtype="f32")
+    else:
+        program = mc.programs.attention(h=2, sq=21, sk=22, d=8, dtype="f32")
+    plan = method.schedule(mc.Mesh(gpu=4), program).compile()
+    shards = plan.scatter(**inputs_of(program, 0))
+    expected = plan.run(shards)
+    for seed in range(1, 26):
+        result = plan.run(shards, SimOptions(seed=seed))
+        for mine, first in zip(result, expected, strict=True):
+            for name, array in first.items():
+                np.testing.assert_array_equal(mine[name], array)
+
+
+def test_a_ring_moves_all_but_one_part():
+    ranks, m, depth = 5, 23, 7
+    program = mc.programs.matmul(m=m, n=10, depth=depth, dtype="f32")
+    plan = mc.strategies.get("ag-gemm-shifted").schedule(mc.Mesh(gpu=ranks), program).compile()
+    plan.run(plan.scatter(**inputs_of(program, 0)))
+    # Every part of A goes to every rank but its owner, once.
+    assert plan.report.bytes_sent == {"gpu": (ranks - 1) * m * depth * 4}
+
+
+def test_arena_is_two_slots_of_the_largest_part():
+    program = mc.programs.matmul(m=10, n=6, depth=16, dtype="f32")
+    plan = mc.strategies.get("ag-gemm-shifted").schedule(mc.Mesh(gpu=3), program).compile()
+    assert plan.arena_bytes == 2 * 4 * 16 * 4
+    plan.run(plan.scatter(**inputs_of(program, 0)))
+    assert plan.report.peak_arena_bytes == plan.arena_bytes
+
+
+def test_a_failing_rank_ends_the_run_with_its_name():
+    program = mc.programs.matmul(m=13, n=9, depth=5, dtype="f32")
+    plan = mc.strategies.get("ag-gemm-shifted").schedule(mc.Mesh(gpu=4), program).compile()
+    shards = plan.scatter(**inputs_of(program, 0))
+    with pytest.raises(mc.RunError, match=r"rank 2 \(gpu=2\)"):
+        plan.run(shards, SimOptions(fail_rank=2, fail_after_ops=1))
+    plan.run(shards)  # and the plan is as good as before
+
+
+def test_user_program_runs_from_its_own_file():
+    @mc.program
+    def scores(p, rows=9, columns=8, depth=6):
+        r, c, x = p.axes(r=rows, c=columns, x=depth)
+        left, right = p.input("L", (r, x), "f32"), p.input("R", (x, c), "f32")
+        out = p.output("S", (r, c), "f32")
+        with p.loops(r, c):
+            out[r, c] = p.reduce(x, merge="sum", body=lambda: p.matmul(left[r, x], right[x, c]))
+
+    program = scores(rows=10)
+    plan = mc.Schedule(program, mc.Mesh(gpu=3)).parallelize("r", "gpu").compile()
+    given = inputs_of(program, 3)
+    result = plan.gather(plan.run(plan.scatter(**given)))
+    assert reference.relative_error(result, reference.matmul(given["L"], given["R"])) < 2e-6
