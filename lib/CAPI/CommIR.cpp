@@ -81,3 +81,54 @@ int64_t mercuryLayoutOwner(MlirAttribute attribute, int64_t extent,
     return -1;
   return layout.owner(extent, shards, position);
 }
+
+//===----------------------------------------------------------------------===//
+// Levels, bindings and cuts
+//===----------------------------------------------------------------------===//
+
+bool mercuryAttributeIsALevel(MlirAttribute attribute) {
+  return isa<LevelAttr>(unwrap(attribute));
+}
+
+MlirStringRef mercuryLevelGetName(MlirAttribute level) {
+  return wrap(cast<LevelAttr>(unwrap(level)).getName());
+}
+
+int64_t mercuryLevelGetSize(MlirAttribute level) {
+  return cast<LevelAttr>(unwrap(level)).getSize();
+}
+
+bool mercuryAttributeIsABinding(MlirAttribute attribute) {
+  return isa<BindingAttr>(unwrap(attribute));
+}
+
+static ArrayRef<CutAttr> getBoundaryCuts(MlirAttribute binding) {
+  PlacementAttr boundary = cast<BindingAttr>(unwrap(binding)).getBoundary();
+  return boundary ? boundary.getCuts() : ArrayRef<CutAttr>();
+}
+
+intptr_t mercuryBindingGetNumBoundaryCuts(MlirAttribute binding) {
+  return getBoundaryCuts(binding).size();
+}
+
+MlirAttribute mercuryBindingGetBoundaryCut(MlirAttribute binding,
+                                           intptr_t cut) {
+  return wrap(getBoundaryCuts(binding)[cut]);
+}
+
+MlirStringRef mercuryCutGetAxis(MlirAttribute cut) {
+  return wrap(cast<CutAttr>(unwrap(cut)).getAxis());
+}
+
+intptr_t mercuryCutGetNumFactors(MlirAttribute cut) {
+  return cast<CutAttr>(unwrap(cut)).getFactors().size();
+}
+
+MlirAttribute mercuryCutGetFactor(MlirAttribute cut, intptr_t factor) {
+  return wrap(cast<CutAttr>(unwrap(cut)).getFactors()[factor]);
+}
+
+MlirAttribute mercuryCutGetLayout(MlirAttribute cut) {
+  LayoutAttr layout = cast<CutAttr>(unwrap(cut)).getLayout();
+  return layout ? wrap(Attribute(layout)) : MlirAttribute{nullptr};
+}

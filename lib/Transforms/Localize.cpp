@@ -293,9 +293,8 @@ ProgramLocalizer::getExtent(PartOp op, const Memory &memory, DimAttr dim) {
     return failure();
   int64_t divisor = dim.getDivisor();
   Value size = layouts.size(axis, held->index, held->count, divisor);
-  // An access of as many parts as the memory is cut into is its own part; where
-  // there are no positions, each part is the whole.
-  if (!asked.index || asked.count == held->count || axis.getExtent() == 0)
+  // An access of as many parts as the memory is cut into is its own part.
+  if (!asked.index || asked.count == held->count)
     return Extent{constant(0), size, size};
   if (!isOneInterval(axis))
     return op.emitOpError()
@@ -316,7 +315,7 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
   const Memory &memory = memories[op.getBuffer()];
   SmallVector<Value> held;
   SmallVector<OpFoldResult> offsets, sizes;
-  bool all = true;
+  bool all = true, empty = false;
   for (DimAttr dim : memory.type.getDims()) {
     FailureOr<Extent> extent = getExtent(op, memory, dim);
     if (failed(extent))
@@ -325,6 +324,15 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
     offsets.push_back(extent->offset);
     sizes.push_back(extent->size);
     all &= extent->whole;
+    empty |=
+        (dim.isConstant() ? dim.getValue()
+                          : program.getAxis(dim.getAxis()).getExtent()) == 0;
+  }
+  // Memory of no elements is any tile of it: no offset lies inside.
+  if (empty) {
+    held = llvm::map_to_vector(
+        sizes, [](OpFoldResult size) { return cast<Value>(size); });
+    all = true;
   }
   Location loc = op.getLoc();
   Value shift = constant(0);

@@ -360,9 +360,16 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
     if (!foreign.empty() && ++moved > 1)
       return needsRule("R8",
                        "'" + getName(buffer) + "' moves along two of its axes");
-    if (foreign.size() > 1 && shifted)
-      return needsRule("R9", "shifts of '" + getName(buffer) +
-                                 "' nest on two levels");
+    if (foreign.size() > 1 && shifted) {
+      if (llvm::all_of(foreign, [&](StringAttr level) {
+            return isShiftedOver(cut.getAxis(), level);
+          }))
+        return needsRule("R9", "shifts of '" + getName(buffer) +
+                                   "' nest on two levels");
+      return needsRule("R8", "'" + getName(buffer) +
+                                 "' is shifted on one of the levels that it "
+                                 "moves over");
+    }
     for (StringAttr level : foreign)
       for (DimAttr dim : program.getBufferType(buffer).getDims())
         if (!dim.isConstant() && isParallelOver(dim.getAxis(), level))

@@ -176,6 +176,44 @@ NB_MODULE(_mercury, m) {
       nb::arg("layout"), nb::arg("extent"), nb::arg("shards"),
       nb::arg("position"), "The shard that owns a position.");
 
+  m.def(
+      "level",
+      [](MlirAttribute level) {
+        if (!mercuryAttributeIsALevel(level))
+          throw nb::type_error("expected a #commir.level");
+        MlirStringRef name = mercuryLevelGetName(level);
+        return std::make_pair(std::string(name.data, name.length),
+                              mercuryLevelGetSize(level));
+      },
+      nb::arg("level"), "The name and the size of a mesh level.");
+
+  m.def(
+      "boundary",
+      [](MlirAttribute binding) {
+        if (!mercuryAttributeIsABinding(binding))
+          throw nb::type_error("expected a #commir.binding");
+        nb::list cuts;
+        intptr_t count = mercuryBindingGetNumBoundaryCuts(binding);
+        for (intptr_t i = 0; i < count; ++i) {
+          MlirAttribute cut = mercuryBindingGetBoundaryCut(binding, i);
+          MlirStringRef axis = mercuryCutGetAxis(cut);
+          std::vector<MlirAttribute> factors;
+          for (intptr_t f = 0; f < mercuryCutGetNumFactors(cut); ++f)
+            factors.push_back(mercuryCutGetFactor(cut, f));
+          MlirAttribute layout = mercuryCutGetLayout(cut);
+          cuts.append(nb::make_tuple(
+              std::string(axis.data, axis.length), nb::cast(factors),
+              mlirAttributeIsNull(layout) ? nb::none() : nb::cast(layout)));
+        }
+        return cuts;
+      },
+      nb::sig("def boundary(binding: mercury._mlir.ir.Attribute) -> "
+              "list[tuple[str, list[mercury._mlir.ir.Attribute], "
+              "mercury._mlir.ir.Attribute | None]]"),
+      nb::arg("binding"),
+      "The cuts of a buffer's boundary placement: (axis, factors, layout), the "
+      "layout None when it is the axis'.");
+
   nb::class_<Jit>(m, "Jit",
                   "Machine code of a module in the LLVM dialect. Functions of "
                   "the given shared libraries can be called by it.")

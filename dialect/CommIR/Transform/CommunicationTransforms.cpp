@@ -111,10 +111,10 @@ transform::ShiftTransform::apply(TransformRewriter &, TransformResults &,
                          ArrayRef<StringAttr> levels) {
       int64_t direction = getDirection(), offset = getOffset(),
               chunks = getChunks();
-      return makeLegal<ShiftAttr>(
-          getContext(), why, loops, levels, direction, offset, getReads(),
-          getResults(), getVia().value_or(DictionaryAttr()), chunks,
-          getLink().value_or(Type()));
+      return makeLegal<ShiftAttr>(getContext(), why, loops, levels, direction,
+                                  offset, getReads(), getResults(),
+                                  getVia().value_or(DictionaryAttr()), chunks,
+                                  getLink().value_or(Type()));
     };
     ShiftAttr shift = makeShift(terms.loops, terms.levels);
     if (!shift)

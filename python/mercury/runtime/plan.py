@@ -232,30 +232,19 @@ def _run(compiler: Any, module: Any, pipeline: str) -> None:
 
 def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayout]:
     """Read the boundary placements of a placed program."""
+    from .._mlir import ir  # noqa: PLC0415 (no work at import)
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
+
     op = next(op for op in module.body.operations if op.operation.name == "commir.program")
+    axes = {axis.name: axis for axis in program.axes}
     found = {}
     for buffer, binding in zip(program.buffers, op.bindings, strict=True):
-        # The boundary is what stands after `at`.
-        text = re.search(r" at \[(.*?)\](?: shard| replicate| inside|>$)", str(binding))
-        cuts = _cuts(module, program, text[1]) if text else {}
+        cuts = {}
+        for name, factors, layout in _mercury.boundary(binding):
+            own = layout or ir.Attribute.parse(
+                f"#commir.layout<{axes[name].layout}>", module.context
+            )
+            # A string names a level, an integer is a cut inside a rank.
+            cuts[name] = Cut(factors=tuple(factor.value for factor in factors), layout=own)
         found[buffer.name] = BufferLayout(buffer=buffer, mesh=mesh, cuts=cuts)
     return found
-
-
-_CUT = re.compile(r"(?P<axis>\w+) -> (?:\((?P<several>[^)]*)\)|(?P<one>\w+))(?P<layout>[^,]*)")
-
-
-def _cuts(module: Any, program: Program, text: str) -> dict[str, Cut]:
-    from .._mlir import ir  # noqa: PLC0415 (no work at import)
-
-    cuts = {}
-    for found in _CUT.finditer(text):
-        names = (found["several"] or found["one"]).split(",")
-        factors = tuple(int(n) if n.strip().isdigit() else n.strip() for n in names)
-        axis = next(axis for axis in program.axes if axis.name == found["axis"])
-        layout = found["layout"].strip() or axis.layout
-        with module.context:
-            cuts[axis.name] = Cut(
-                factors=factors, layout=ir.Attribute.parse(f"#commir.layout<{layout}>")
-            )
-    return cuts

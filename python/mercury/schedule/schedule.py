@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..dsl.mesh import Mesh
 from ..dsl.program import Boundary, Program
 from ..dsl.source import here
 from ..errors import ScheduleError
-from . import step as steps
-from .recipe import Call, Value, format_recipe, parse_recipe
-from .step import Step, names, quote
+from .recipe import Call, format_recipe, parse_recipe
+from .step import OPS, call_of, quote, shift_text
+from .step import names as as_list
 
 if TYPE_CHECKING:
     from ..runtime.plan import Plan
@@ -61,7 +60,7 @@ class Schedule:
     def __init__(self, program: Program, mesh: Mesh, boundary: Boundary | None = None) -> None:
         self.program = program
         self._module = program.build(mesh, boundary)
-        self._steps: list[Step] = []
+        self._steps: list[str] = []
         self._calls: list[Call] = []
 
     # -- transforms -----------------------------------------------------------
@@ -78,39 +77,25 @@ class Schedule:
         names
             Of the outer and the inner loop; ``L_outer`` and ``L_inner`` when not given.
         """
-        pair = None if names is None else cast("tuple[str, str]", tuple(names))
-        return self._add(
-            steps.tile(loop, into, pair),
-            Call(name="tile", args=[loop, into], kwargs=_given(names=names)),
-        )
+        text = f"{quote(loop)} into {into if isinstance(into, int) else quote(into)}"
+        return self._add("tile", text + (f" as {as_list(names)}" if names else ""))
 
     def join(self, outer: str, inner: str, name: str | None = None) -> Schedule:
         """Merge two adjacent loops into one; of one axis, undo a tile."""
         text = f"{quote(outer)}, {quote(inner)}" + (f" as {quote(name)}" if name else "")
-        return self._add(
-            Step(op="join", operands=text),
-            Call(name="join", args=[outer, inner], kwargs=_given(name=name)),
-        )
+        return self._add("join", text)
 
     def reorder(self, *loops: str) -> Schedule:
         """Let loops take each other's places, in the order given."""
-        return self._add(
-            Step(op="reorder", operands=names(loops)), Call(name="reorder", args=[*loops])
-        )
+        return self._add("reorder", as_list(loops))
 
     def patch(self, pattern: str, impl: str) -> Schedule:
         """Pick the implementation of the kernels whose name fits ``pattern``."""
-        return self._add(
-            Step(op="patch", operands=f"{quote(pattern)} with {quote(impl)}"),
-            Call(name="patch", args=[pattern, impl]),
-        )
+        return self._add("patch", f"{quote(pattern)} with {quote(impl)}")
 
     def parallelize(self, loop: str, levels: str | Sequence[str]) -> Schedule:
         """Spread the iterations of a loop over one or several levels."""
-        return self._add(
-            Step(op="parallelize", operands=f"{quote(loop)} over {names(levels)}"),
-            Call(name="parallelize", args=[loop, _list(levels)]),
-        )
+        return self._add("parallelize", f"{quote(loop)} over {as_list(levels)}")
 
     def shift(
         self,
@@ -154,55 +139,30 @@ class Schedule:
         link
             Element type on the wire, as ``"bf16"``.
         """
-        options = _given(
-            over=None if over is None else _list(over),
-            direction=None if direction == 1 else direction,
-            offset=offset or None,
-            reads=None if reads == "rotate" else reads,
-            results=None if results == "travel" else results,
-            via=dict(via) if via else None,
-            chunks=None if chunks == 1 else chunks,
-            link=link,
-        )
-        return self._add(
-            steps.shift(
-                loop,
-                by,
-                over=over,
-                direction=direction,
-                offset=offset,
-                reads=reads,
-                results=results,
-                via=via,
-                chunks=chunks,
-                link=link,
-            ),
-            Call(name="shift", args=[loop], kwargs={"by": _list(by), **options}),
-        )
+        options = {
+            "over": over,
+            "direction": direction,
+            "offset": offset,
+            "reads": reads,
+            "results": results,
+            "via": via or None,
+            "chunks": chunks,
+            "link": link,
+        }
+        return self._add("shift", shift_text(loop, by, options))
 
     def shard(self, buffer: str, axis: str, levels: str | Sequence[str]) -> Schedule:
         """Let a buffer live cut along an axis, whatever the loops access."""
-        return self._add(
-            Step(
-                op="shard",
-                operands=f"{quote(buffer)} along {quote(axis)} over {names(levels)}",
-            ),
-            Call(name="shard", args=[buffer, axis, _list(levels)]),
-        )
+        return self._add("shard", f"{quote(buffer)} along {quote(axis)} over {as_list(levels)}")
 
     def replicate(self, buffer: str, level: str) -> Schedule:
         """Let a buffer live whole on every rank of a level."""
-        return self._add(
-            Step(op="replicate", operands=f"{quote(buffer)} over {quote(level)}"),
-            Call(name="replicate", args=[buffer, level]),
-        )
+        return self._add("replicate", f"{quote(buffer)} over {quote(level)}")
 
     def split_level(self, level: str, into: Mapping[str, int]) -> Schedule:
         """See one level of the mesh as several; the last is the fastest."""
-        return self._add(
-            steps.split_level(level, into),
-            Call(name="split_level", args=[level, dict(into)]),
-        )
+        parts = ", ".join(f"{name} = {size}" for name, size in into.items())
+        return self._add("split_level", f"{quote(level)} into ({parts})")
 
     # -- whole schedules ------------------------------------------------------
 
@@ -221,7 +181,7 @@ class Schedule:
             When a step is not legal; then none is applied.
         """
         if "transform.named_sequence" in recipe:
-            return self._apply_script(recipe)
+            return self._transform(recipe)
         before = (self._module, list(self._steps), list(self._calls))
         try:
             for call in parse_recipe(recipe):
@@ -232,25 +192,14 @@ class Schedule:
         return self
 
     def _apply_call(self, call: Call) -> None:
-        if call.name not in _TRANSFORMS:
+        if call.name not in OPS:
             raise ScheduleError(
-                f"there is no transform '{call.name}'; they are {', '.join(_TRANSFORMS)}"
+                f"there is no transform '{call.name}'; they are {', '.join(OPS)}"
             )
         try:
             getattr(self, call.name)(*call.args, **call.kwargs)
         except (TypeError, AttributeError) as error:
             raise ScheduleError(f"cannot apply {call}: {error}") from None
-
-    def _apply_script(self, script: str) -> Schedule:
-        self._module = self._transformed(script)
-        ir = _ir()
-        with self._module.context:
-            for op in _sequence(ir.Module.parse(script)):
-                text = _HANDLE.sub("", op)
-                name, _, operands = text.removeprefix("transform.commir.").partition(" ")
-                self._steps.append(Step(op=name, operands=operands))
-                self._calls.append(_call_of(name, operands))
-        return self
 
     def recipe(self) -> str:
         """Give the schedule in one line, which `apply` reads back."""
@@ -298,129 +247,50 @@ class Schedule:
 
     # -- one step -------------------------------------------------------------
 
-    def _add(self, step: Step, call: Call) -> Schedule:
+    def _add(self, transform: str, operands: str) -> Schedule:
         source = here()
-        where = f" loc({quote(str(Path(source.file)))}:{source.line}:0)"
-        self._module = self._transformed(_HEAD + f"    {step}{where}\n" + _TAIL)
-        self._steps.append(step)
-        self._calls.append(call)
-        return self
+        where = f"loc({quote(source.file)}:{source.line}:0)"
+        line = f"transform.commir.{transform} {operands} in %program : !transform.any_op"
+        return self._transform(f"{_HEAD}    {line} {where}\n{_TAIL}")
 
-    def _transformed(self, script: str) -> Any:
-        """Give the module after a script; this one stays as it is."""
-        from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
+    def _transform(self, script: str) -> Schedule:
+        """Apply a script to a clone, and take the clone when all of it was legal."""
+        from .._mlir import ir  # noqa: PLC0415 (no work at import)
+        from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
 
-        ir = _ir()
         with self._module.context:
             try:
                 parsed = ir.Module.parse(script)
             except ir.MLIRError as error:
                 messages = [[(str(d.location), d.message)] for d in error.error_diagnostics]
                 raise ScheduleError.from_diagnostics(messages, otherwise=str(error)) from None
-        module, diagnostics = _mercury.apply_schedule(self._module, parsed)
-        if module is None:
-            raise ScheduleError.from_diagnostics(
-                diagnostics, otherwise="the script cannot be applied"
-            )
-        return module
-
-
-_TRANSFORMS = (
-    "tile",
-    "join",
-    "reorder",
-    "patch",
-    "parallelize",
-    "shift",
-    "shard",
-    "replicate",
-    "split_level",
-)
-
-
-def _ir() -> Any:
-    from .._mlir import ir  # noqa: PLC0415 (no work at import)
-
-    return ir
-
-
-def _list(values: str | Sequence[str]) -> Value:
-    """One name as it is, several as a list."""
-    if isinstance(values, str):
-        return values
-    return values[0] if len(values) == 1 else list(values)
-
-
-def _given(**options: Any) -> dict[str, Value]:
-    """Keep the options that are given."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in options.items()
-        if value is not None
-    }
+            module, diagnostics = _mercury.apply_schedule(self._module, parsed)
+            if module is None:
+                raise ScheduleError.from_diagnostics(
+                    diagnostics, otherwise="the script cannot be applied"
+                )
+            self._module = module
+            for op in _transforms(parsed.operation):
+                text = op.operation.get_asm()
+                self._steps.append(_HANDLE.sub(" in %program : !transform.any_op", text))
+                self._calls.append(call_of(op))
+        return self
 
 
 def _mesh_of(module: Any) -> Mesh:
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
+
     for op in module.body.operations:
         if op.operation.name == "commir.mesh":
-            levels = re.findall(r"level<(\w+) = (\d+)>", str(op.levels))
-            return Mesh(**{name: int(size) for name, size in levels})
+            return Mesh(**dict(map(_mercury.level, op.levels)))
     raise ScheduleError("the module has no commir.mesh")
 
 
-def _sequence(script: Any) -> list[str]:
-    """Give the text of the `transform.commir` ops of a script."""
-    found: list[str] = []
-
-    def visit(op: Any) -> None:
-        if op.operation.name.startswith("transform.commir."):
-            found.append(op.operation.get_asm())
-        for region in op.operation.regions:
-            for block in region:
-                for inner in block:
-                    visit(inner)
-
-    visit(script.operation)
-    return found
-
-
-_TOKEN = re.compile(r'\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|"[^"]*"|[\w.+-]+')
-
-
-def _call_of(name: str, operands: str) -> Call:
-    """Turn the operands of a transform's text into the call that makes it.
-
-    Operands are values; keywords stand before theirs, so a keyword starts an option.
-    """
-    positional = {"into", "with", "along", "over"} - ({"over"} if name == "shift" else set())
-    renamed = {"as": "name" if name == "join" else "names"}
-    args: list[Value] = []
-    kwargs: dict[str, Value] = {}
-    key = ""
-    for token in _TOKEN.findall(operands):
-        if token.isidentifier() and not key:
-            key = token
-            if key in positional:
-                key = "+"
-            continue
-        value = _read(token)
-        if key in ("", "+"):
-            args.append(value)
-        else:
-            kwargs[renamed.get(key, key)] = value
-        key = ""
-    if name == "reorder":
-        args = cast("list[Value]", args[0])
-    return Call(name=name, args=args, kwargs=kwargs)
-
-
-def _read(token: str) -> Value:
-    if token.startswith("["):
-        found = re.findall(r'"([^"]*)"', token)
-        return found[0] if len(found) == 1 else list(found)
-    if token.startswith(("(", "{")):
-        pairs = re.findall(r'"?(\w+)"?\s*=\s*"?(\w+)"?', token)
-        return {k: int(v) if v.isdigit() else v for k, v in pairs}
-    if token.startswith('"'):
-        return token[1:-1]
-    return int(token) if re.fullmatch(r"-?\d+", token) else token
+def _transforms(op: Any) -> Iterator[Any]:
+    """Give the `transform.commir` ops inside an op, in order."""
+    for region in op.regions:
+        for block in region:
+            for inner in block:
+                if inner.operation.name.startswith("transform.commir."):
+                    yield inner
+                yield from _transforms(inner.operation)

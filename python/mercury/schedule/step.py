@@ -1,31 +1,43 @@
-"""One step of a schedule as text of the transform dialect."""
+"""Steps of a schedule: as text of the transform dialect, and as calls."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Step", "names"]
+from .recipe import Call, Value
 
+__all__ = ["OPS", "call_of", "names", "quote", "shift_text"]
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """A transform: its op, and what stands between its name and ``in %program``.
+# For each transform, its operands as arguments of the method of `Schedule`: those by
+# position, then those by keyword with their defaults.
+OPS: dict[str, tuple[tuple[str, ...], dict[str, Value | None]]] = {
+    "tile": (("loop", "into"), {"names": None}),
+    "join": (("outer", "inner"), {"name": None}),
+    "reorder": (("loops",), {}),
+    "patch": (("pattern", "impl"), {}),
+    "parallelize": (("loop", "levels"), {}),
+    "shift": (
+        ("loop",),
+        {
+            "by": None,
+            "over": None,
+            "direction": 1,
+            "offset": 0,
+            "reads": "rotate",
+            "results": "travel",
+            "via": None,
+            "chunks": 1,
+            "link": None,
+        },
+    ),
+    "shard": (("buffer", "axis", "levels"), {}),
+    "replicate": (("buffer", "level"), {}),
+    "split_level": (("level", "into"), {}),
+}
 
-    Attributes
-    ----------
-    op
-        ``"parallelize"`` for ``transform.commir.parallelize``.
-    operands
-        The text of its operands.
-    """
-
-    op: str
-    operands: str
-
-    def __str__(self) -> str:
-        return f"transform.commir.{self.op} {self.operands} in %program : !transform.any_op"
+_ENUMS = {"reads": ("rotate", "pull"), "results": ("travel", "deliver")}
 
 
 def quote(name: str) -> str:
@@ -39,50 +51,55 @@ def names(values: str | Sequence[str]) -> str:
     return "[" + ", ".join(quote(value) for value in several) + "]"
 
 
-def tile(loop: str, into: int | str, names_: tuple[str, str] | None) -> Step:
-    """Cut a loop into parts."""
-    text = f"{quote(loop)} into {into if isinstance(into, int) else quote(into)}"
-    return Step(op="tile", operands=text + (f" as {names(names_)}" if names_ else ""))
-
-
-def shift(
-    loop: str,
-    by: str | Sequence[str],
-    *,
-    over: str | Sequence[str] | None,
-    direction: int,
-    offset: int,
-    reads: str,
-    results: str,
-    via: Mapping[str, str] | None,
-    chunks: int,
-    link: str | None,
-) -> Step:
-    """Stagger a loop; defaults are left out."""
+def shift_text(loop: str, by: str | Sequence[str], options: Mapping[str, Any]) -> str:
+    """Write the operands of a shift; options at their default are left out."""
     text = f"{quote(loop)} by {names(by)}"
-    if over is not None:
-        text += f" over {names(over)}"
-    if direction != 1:
-        text += f" direction {direction}"
-    if offset:
-        text += f" offset {offset}"
-    if reads != "rotate":
-        text += f" reads {reads}"
-    if results != "travel":
-        text += f" results {results}"
-    if via:
-        # As the dialect prints a dictionary: keys bare where they can be.
-        keys = {key: key if key.isidentifier() else quote(key) for key in via}
-        entries = ", ".join(f"{keys[key]} = {quote(via[key])}" for key in sorted(via))
-        text += f" via {{{entries}}}"
-    if chunks != 1:
-        text += f" chunks {chunks}"
-    if link is not None:
-        text += f" link {link}"
-    return Step(op="shift", operands=text)
+    for key, value in options.items():
+        if value == OPS["shift"][1][key]:
+            continue
+        if key == "over":
+            text += f" over {names(value)}"
+        elif key == "via":
+            entries = ", ".join(f"{quote(k)} = {quote(v)}" for k, v in sorted(value.items()))
+            text += f" via {{{entries}}}"
+        else:
+            text += f" {key} {value}"
+    return text
 
 
-def split_level(level: str, into: Mapping[str, int]) -> Step:
-    """See one level as several."""
-    parts = ", ".join(f"{name} = {size}" for name, size in into.items())
-    return Step(op="split_level", operands=f"{quote(level)} into ({parts})")
+def call_of(op: Any) -> Call:
+    """Give the call that makes a `transform.commir` op."""
+    name = op.operation.name.removeprefix("transform.commir.")
+    attributes = op.operation.attributes
+    positional, keywords = OPS[name]
+    args = [_value(attributes[key], key) for key in positional]
+    if name == "reorder":
+        loops = args[0]
+        args = loops if isinstance(loops, list) else [loops]
+    kwargs: dict[str, Value] = {}
+    for key, default in keywords.items():
+        value = _value(attributes[key], key) if key in attributes else default
+        if value is not None and value != default:
+            kwargs[key] = value
+    return Call(name=name, args=args, kwargs=kwargs)
+
+
+def _value(attribute: Any, key: str) -> Value:
+    """Turn an attribute into a value of a recipe; a list of one is its element."""
+    from .._mlir import ir  # noqa: PLC0415 (no work at import)
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
+
+    if key in _ENUMS:
+        return _ENUMS[key][ir.IntegerAttr(attribute).value]
+    if isinstance(attribute, ir.StringAttr | ir.IntegerAttr):
+        value: Value = attribute.value
+        return value
+    if isinstance(attribute, ir.TypeAttr):
+        return str(attribute.value)
+    if isinstance(attribute, ir.DictAttr):
+        return {entry.name: _value(entry.attr, "") for entry in attribute}
+    elements = list(ir.ArrayAttr(attribute))
+    if key == "into":
+        return {level: size for level, size in map(_mercury.level, elements)}
+    several = [_value(element, "") for element in elements]
+    return several[0] if len(several) == 1 else several

@@ -48,6 +48,25 @@ MLIR_CAPI_EXPORTED int64_t mercuryLayoutOwner(MlirAttribute layout,
 
 MLIR_CAPI_EXPORTED bool mercuryAttributeIsALayout(MlirAttribute attribute);
 
+/// The parts of a `#commir.level`.
+MLIR_CAPI_EXPORTED bool mercuryAttributeIsALevel(MlirAttribute attribute);
+MLIR_CAPI_EXPORTED MlirStringRef mercuryLevelGetName(MlirAttribute level);
+MLIR_CAPI_EXPORTED int64_t mercuryLevelGetSize(MlirAttribute level);
+
+/// The boundary placement of a `#commir.binding`: its cuts, each an axis, factors
+/// (strings name levels, integers are cuts inside a rank) and a layout, null for
+/// that of the axis. A binding without a boundary has no cuts.
+MLIR_CAPI_EXPORTED bool mercuryAttributeIsABinding(MlirAttribute attribute);
+MLIR_CAPI_EXPORTED intptr_t
+mercuryBindingGetNumBoundaryCuts(MlirAttribute binding);
+MLIR_CAPI_EXPORTED MlirAttribute
+mercuryBindingGetBoundaryCut(MlirAttribute binding, intptr_t cut);
+MLIR_CAPI_EXPORTED MlirStringRef mercuryCutGetAxis(MlirAttribute cut);
+MLIR_CAPI_EXPORTED intptr_t mercuryCutGetNumFactors(MlirAttribute cut);
+MLIR_CAPI_EXPORTED MlirAttribute mercuryCutGetFactor(MlirAttribute cut,
+                                                     intptr_t factor);
+MLIR_CAPI_EXPORTED MlirAttribute mercuryCutGetLayout(MlirAttribute cut);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,13 @@
+# RUN: %PYTHON %s
+"""Each strategy has its test here, and each test its strategy."""
+
+from __future__ import annotations
+
+import pathlib
+
+import mercury as mc
+
+OTHERS = {"complete", "interpreter"}
+
+tests = {path.stem for path in pathlib.Path(__file__).parent.glob("*.py")} - OTHERS
+assert tests == set(mc.strategies.names()), tests ^ set(mc.strategies.names())
