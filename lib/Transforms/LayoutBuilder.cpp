@@ -92,28 +92,34 @@ Value LayoutBuilder::size(AxisAttr axis, Value index, int64_t shards,
     // An empty shard inside a group of heads must not count a shared head.
     if (divisor == 1)
       return length;
+    Value first = bound(axis, index, shards), last = bound(axis, next, shards);
     Value empty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                        bound(axis, next, shards),
-                                        bound(axis, index, shards));
+                                        last, first);
     return arith::SelectOp::create(builder, loc, empty, constant(0), length);
   }
   case Layout::Kind::Zigzag: {
-    Value low = sub(blockBound(extent, 2 * shards, next),
-                    blockBound(extent, 2 * shards, index));
-    Value high =
-        sub(blockBound(extent, 2 * shards, sub(constant(2 * shards), index)),
-            blockBound(extent, 2 * shards, sub(constant(2 * shards), next)));
-    return add(low, high);
+    // Block `index` from the front and as many from the back.
+    auto block = [&](Value from, Value to) {
+      Value begin = blockBound(extent, 2 * shards, from);
+      Value end = blockBound(extent, 2 * shards, to);
+      return sub(end, begin);
+    };
+    Value count = constant(2 * shards);
+    Value low = block(index, next);
+    Value from = sub(count, next), to = sub(count, index);
+    return add(low, block(from, to));
   }
   case Layout::Kind::Striped: {
     int64_t chunk = axis.getLayout().getChunk();
     int64_t rounds = extent / (chunk * shards);
     // What is left after whole rounds goes to the first shards.
-    Value rest =
-        sub(constant(extent - rounds * chunk * shards), mul(index, chunk));
-    rest = arith::MaxSIOp::create(builder, loc, rest, constant(0));
-    rest = arith::MinSIOp::create(builder, loc, rest, constant(chunk));
-    return add(constant(rounds * chunk), rest);
+    Value rest = constant(extent - rounds * chunk * shards);
+    rest = sub(rest, mul(index, chunk));
+    Value zero = constant(0), whole = constant(chunk);
+    rest = arith::MaxSIOp::create(builder, loc, rest, zero);
+    rest = arith::MinSIOp::create(builder, loc, rest, whole);
+    Value before = constant(rounds * chunk);
+    return add(before, rest);
   }
   }
   return {};

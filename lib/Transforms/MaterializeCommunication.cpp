@@ -97,8 +97,8 @@ private:
   }
   /// a mod n for a that may be negative but not below -n.
   Value wrap(Value a, int64_t n) {
-    return arith::RemUIOp::create(builder, nest.getLoc(), add(a, constant(n)),
-                                  constant(n));
+    Value count = constant(n);
+    return arith::RemUIOp::create(builder, nest.getLoc(), add(a, count), count);
   }
   Value getRank(StringAttr level);
   SmallVector<StringAttr> getRingLevels(LoopAttr loop);
@@ -420,13 +420,14 @@ LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
   WaitOp::create(builder, loc, token);
   ++transfers;
 
-  auto unpack = scf::ForOp::create(builder, loc, constant(0), constant(size),
-                                   constant(1));
+  Value zero = constant(0), count = constant(size), one = constant(1);
+  auto unpack = scf::ForOp::create(builder, loc, zero, count, one);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(unpack.getBody());
   Value member = unpack.getInductionVar();
   pushPart(cut.getAxis(), member, size);
-  CopyOp::create(builder, loc, getTile(slots, member), getTile(whole));
+  Value source = getTile(slots, member), target = getTile(whole);
+  CopyOp::create(builder, loc, source, target);
   parts.erase(cut.getAxis());
   memory[own] = whole;
   return success();
@@ -493,10 +494,11 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
   Value rank = getRank(level);
   // The part of a step, and whether it is the rank's own.
   auto partAt = [&](Value step) {
-    Value ahead =
-        d == 1 ? step
-               : arith::SubIOp::create(builder, loc, constant(parts), step);
-    return wrap(add(add(ahead, rank), constant(o)), parts);
+    Value ahead = step;
+    if (d == -1)
+      ahead = arith::SubIOp::create(builder, loc, constant(parts), step);
+    ahead = add(ahead, rank);
+    return wrap(o == 0 ? ahead : add(ahead, constant(o)), parts);
   };
   auto isOwn = [&](Value part) -> Value {
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, part,
@@ -512,61 +514,66 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
     return getRingTile(member, member.slots, axis, level, part, slot);
   };
   SmallVector<Ring> &ring = rings[loop.getName()];
+  SmallVector<Value> tokens;
+  // Sends `source` to the rank `hop` before this one, and receives from the one
+  // as far behind.
+  auto exchange = [&](int64_t hop, Value source, Value target, Value when) {
+    Value to = wrap(add(rank, constant(-hop)), parts);
+    Value from = wrap(add(rank, constant(hop)), parts);
+    tokens.push_back(
+        ExchangeStartOp::create(builder, loc, TokenType::get(nest.getContext()),
+                                source, to, target, from, level, when));
+    ++transfers;
+  };
+  auto waitForAll = [&] {
+    for (Value token : tokens)
+      WaitOp::create(builder, loc, token);
+    tokens.clear();
+  };
 
   // Opening hop: the first part is not the rank's own.
   Value zero = constant(0);
   if (o != 0) {
+    Value first = partAt(zero);
     Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
-    SmallVector<Value> tokens;
     for (Ring &member : ring) {
-      tokens.push_back(ExchangeStartOp::create(
-          builder, loc, TokenType::get(nest.getContext()), ownTile(member),
-          wrap(add(rank, constant(-o)), parts),
-          slotTile(member, partAt(zero), zero),
-          wrap(add(rank, constant(o)), parts), level, always));
-      ++transfers;
+      Value source = ownTile(member);
+      Value target = slotTile(member, first, zero);
+      exchange(o, source, target, always);
     }
-    for (Value token : tokens)
-      WaitOp::create(builder, loc, token);
+    waitForAll();
   }
 
-  auto steps =
-      scf::ForOp::create(builder, loc, zero, constant(parts), constant(1));
+  Value count = constant(parts), one = constant(1);
+  auto steps = scf::ForOp::create(builder, loc, zero, count, one);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(steps.getBody());
   Value step = steps.getInductionVar();
-  Value part = partAt(step), own = isOwn(part);
-  Value nextStep = add(step, constant(1));
-  Value nextPart = partAt(nextStep);
+  Value part = partAt(step), own = isOwn(part), slot = slotAt(step);
+  Value nextStep = add(step, one);
+  Value nextPart = partAt(nextStep), nextSlot = slotAt(nextStep);
   // All ranks agree on this: it depends on the step alone.
   Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
-                                     nextStep, constant(parts));
+                                     nextStep, count);
   if (o != 0) {
-    int64_t home = d == 1 ? parts - o : o;
+    Value home = constant(d == 1 ? parts - o : o);
     Value notHome = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ne, nextStep, constant(home));
+        builder, loc, arith::CmpIPredicate::ne, nextStep, home);
     more = arith::AndIOp::create(builder, loc, more, notHome);
   }
-  SmallVector<Value> tokens;
   for (Ring &member : ring) {
-    Value current =
-        arith::SelectOp::create(builder, loc, own, ownTile(member),
-                                slotTile(member, part, slotAt(step)));
-    tokens.push_back(ExchangeStartOp::create(
-        builder, loc, TokenType::get(nest.getContext()), current,
-        wrap(add(rank, constant(-d)), parts),
-        slotTile(member, nextPart, slotAt(nextStep)),
-        wrap(add(rank, constant(d)), parts), level, more));
-    arrived[member.own] = {own, member.slots, slotAt(step)};
-    ++transfers;
+    Value kept = ownTile(member), came = slotTile(member, part, slot);
+    Value current = arith::SelectOp::create(builder, loc, own, kept, came);
+    Value target = slotTile(member, nextPart, nextSlot);
+    exchange(d, current, target, more);
+    arrived[member.own] = {own, member.slots, slot};
   }
   Part before = this->parts.lookup(axis.getValue());
   pushPart(axis, part, parts);
   LogicalResult result = emitLoops(at + 1);
   this->parts[axis.getValue()] = before;
   builder.setInsertionPoint(steps.getBody()->getTerminator());
-  for (Value token : tokens)
-    WaitOp::create(builder, loc, token);
+  waitForAll();
   for (Ring &member : ring)
     arrived.erase(member.own);
   return result;
@@ -597,8 +604,9 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   if (loop.getAxes().size() > 1)
     return needsRule("R1", "a joined loop that is cut in sequence");
 
-  auto sequence = scf::ForOp::create(builder, nest.getLoc(), constant(0),
-                                     constant(loop.getParts()), constant(1));
+  Value zero = constant(0), count = constant(loop.getParts());
+  auto sequence =
+      scf::ForOp::create(builder, nest.getLoc(), zero, count, constant(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(sequence.getBody());
   StringRef axis = loop.getAxes().front();
@@ -660,10 +668,11 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
                                      "this version does not lower yet";
     Value buffer = load.getBuffer();
     Value tile = getTile(memory[buffer]);
-    if (auto it = arrived.find(buffer); it != arrived.end())
-      tile = arith::SelectOp::create(
-          builder, kernel.getLoc(), it->second.isOwn, tile,
-          getTile(it->second.slots, it->second.slot));
+    if (auto it = arrived.find(buffer); it != arrived.end()) {
+      Value came = getTile(it->second.slots, it->second.slot);
+      tile = arith::SelectOp::create(builder, kernel.getLoc(), it->second.isOwn,
+                                     tile, came);
+    }
     inputs.push_back(tile);
   }
   for (Value output : kernel.getOutputs()) {
@@ -741,9 +750,10 @@ LogicalResult NestExpander::startOutputs() {
 void NestExpander::finishOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>())
     for (Value buffer : store.getBuffers())
-      if (memory[buffer] != buffer)
-        CopyOp::create(builder, nest.getLoc(), getTile(memory[buffer]),
-                       getTile(buffer));
+      if (memory[buffer] != buffer) {
+        Value source = getTile(memory[buffer]), target = getTile(buffer);
+        CopyOp::create(builder, nest.getLoc(), source, target);
+      }
 }
 
 /// The element types that generated kernels are written for.

@@ -26,7 +26,7 @@ def stated() -> dict[str, str]:
     return phrases
 
 
-def tested() -> dict[str, list[str]]:
+def expected_errors() -> dict[str, list[str]]:
     """Return the errors that the cases of each constraint expect."""
     errors: dict[str, list[str]] = {}
     for path in sorted((ROOT / "test" / "Dialect").rglob("*-invalid.mlir")):
@@ -39,11 +39,11 @@ def tested() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("name", "phrase"), stated().items())
 def test_constraint_has_a_case(name: str, phrase: str) -> None:
-    cases = tested().get(name, [])
+    cases = expected_errors().get(name, [])
     assert cases, f"no case says CONSTRAINT: {name}"
     for expected in cases:
         assert phrase in expected
 
 
 def test_no_case_of_an_unknown_constraint() -> None:
-    assert set(tested()) <= set(stated())
+    assert set(expected_errors()) <= set(stated())

@@ -28,7 +28,7 @@ NUMBERS = (
     "9223372036854775808", "18446744073709551616", "1.5", "0x7F",
 )  # fmt: skip
 # What upstream's parser aborts on: an op named like a dialect, and an array of no integers.
-UPSTREAM = re.compile(r'"\w+"\s*\(|array<\s*(?!i\d)')
+UPSTREAM = re.compile(r'(?<!kernel )"\w+"\s*\(|array<\s*(?!i\d)')
 BRACKETS = "()[]{}<>"
 SNIPPETS = (
     "()", "[]", "{}", "<>", '""', "of 0", "parallel(gpu)", "shift(by i on gpu)", "at []",

@@ -7,7 +7,5 @@ import pathlib
 
 import mercury as mc
 
-OTHERS = {"complete", "interpreter"}
-
-tests = {path.stem for path in pathlib.Path(__file__).parent.glob("*.py")} - OTHERS
+tests = {path.stem for path in pathlib.Path(__file__).parent.glob("*.test")}
 assert tests == set(mc.strategies.names()), tests ^ set(mc.strategies.names())

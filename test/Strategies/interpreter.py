@@ -46,11 +46,8 @@ for (name, mesh), answer in zip(cases, answers, strict=True):
     assert programs(answer) == programs(schedule.ir()), where
 
     # A schedule is what its script says, and its recipe says the same.
-    def again() -> mc.Schedule:
-        return mc.Schedule(strategy.program(), emit.mesh_of(mesh))
-
     for text in (str(schedule), schedule.recipe()):
-        copy = again().apply(text)
+        copy = mc.Schedule(strategy.program(), emit.mesh_of(mesh)).apply(text)
         assert str(copy) == str(schedule), where
         assert copy.recipe() == schedule.recipe(), where
 

@@ -39,7 +39,7 @@ class Program:
         self.axes = tuple(builder.axis_list)
         # A program's signature lists inputs first.
         self.buffers = tuple(sorted(builder.buffers, key=lambda buffer: buffer.output))
-        self._nests: tuple[Nest, ...] = tuple(builder.nests)
+        self.nests: tuple[Nest, ...] = tuple(builder.nests)
         self._source = source
 
     @property
@@ -224,7 +224,7 @@ class _IRBuilder:
         for buffer, argument in zip(program.buffers, block.arguments, strict=True):
             self.values[buffer] = argument
         with self.ir.InsertionPoint(block):
-            for nest in program._nests:
+            for nest in program.nests:
                 self._nest(nest)
 
     def _nest(self, nest: Nest) -> None:

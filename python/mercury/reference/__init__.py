@@ -1,7 +1,8 @@
-"""What the shipped programs mean, in float64 on one device, independent of the compiler."""
+"""What programs mean, in float64 on one device, independent of the compiler."""
 
 from .attention import attention
 from .error import relative_error
 from .matmul import matmul
+from .program import evaluate
 
-__all__ = ["attention", "matmul", "relative_error"]
+__all__ = ["attention", "evaluate", "matmul", "relative_error"]
