@@ -33,7 +33,8 @@ MATMUL_RECIPES = [
     "parallelize(j, gpu); shift(i, by=j)",
     "parallelize(j, gpu); shift(i, by=j, direction=-1, offset=1)",
     "parallelize(i, gpu); shift(k, by=i)",
-    "parallelize(i, gpu); shift(k, by=i, direction=-1); tile(j, 3); reorder(k, j_outer, j_inner)",
+    "parallelize(i, gpu); shift(k, by=i, direction=-1); tile(j, 3, names=[r, s]); "
+    "reorder(k, r, s)",
     "parallelize(i, gpu); shift(k, by=i, offset=2); tile(j, 2, names=[r, s]); reorder(k, r, s)",
     "tile(k, 4); parallelize(j, gpu)",
     "parallelize(j, gpu); tile(i, 3, names=[r, s]); tile(k, 2, names=[u, v]); "
