@@ -18,6 +18,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "dialect/CommIR/CommIRDialect.h.inc"
 #include "dialect/CommIR/CommIREnums.h.inc"
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/CommIR.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -19,4 +20,10 @@ void CommIRDialect::initialize() {
 #define GET_OP_LIST
 #include "dialect/CommIR/CommIROps.cpp.inc"
       >();
+}
+
+Operation *CommIRDialect::materializeConstant(OpBuilder &builder,
+                                              Attribute value, Type type,
+                                              Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
 }

@@ -21,6 +21,8 @@ def CommIR_Dialect : Dialect {
     from where the loops run and where the buffers live. Axes and mesh levels
     are spoken of by name, never by number.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let hasConstantMaterializer = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{

@@ -215,6 +215,7 @@ def CommIR_KernelOp : CommIR_Op<"kernel", [Pure, HasParent<"ForOp">]> {
     - [kernel.rank] an operand or result `must have as many dimensions as its signature`
     - [kernel.shape] a dimension `must agree across the kernel`
     - [kernel.mask] a mask `must be given to a kernel over sq and sk`
+    - [kernel.mask-axis] a mask `must speak of whole axes`
     - [kernel.documents] document bounds `must end at the extent of both axes`
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<CommIR_TileType>:$inputs,
@@ -228,6 +229,7 @@ def CommIR_KernelOp : CommIR_Op<"kernel", [Pure, HasParent<"ForOp">]> {
     `:` functional-type($inputs, $outputs)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
@@ -249,6 +251,7 @@ def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
     - [store.tile] a stored tile `must have the dimensions of its buffer`
     - [store.output] a store `must write an output`
     - [store.over] `over` `must name the loop axes that the buffer lacks`
+    - [store.over-twice] `over` `must not name an axis twice`
     - [store.merge] a reduced result `must name its merge`
     - [store.merge-unused] a result that is not reduced `must not name a merge`
     - [store.softmax] a softmax merge `must store a pair`

@@ -50,6 +50,7 @@ def CommIR_PositionOp : CommIR_Op<"position", [Pure]> {
                        DefaultValuedAttr<I64Attr, "1">:$divisor);
   let results = (outs Index:$position);
   let hasVerifier = 1;
+  let hasFolder = 1;
   let assemblyFormat = [{
     custom<Name>($axis) `:` $part `of` $parts (`per` $divisor^)? attr-dict
   }];
@@ -188,6 +189,7 @@ def CommIR_CopyOp : CommIR_Op<"copy"> {
     ```
   }];
   let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target);
+  let hasCanonicalizeMethod = 1;
   let assemblyFormat = [{
     $source `to` $target attr-dict `:` type($source) `to` type($target)
   }];

@@ -155,6 +155,11 @@ static LogicalResult verifyMask(KernelOp kernel) {
     return kernel.emitOpError()
            << "mask must be given to a kernel over sq and sk, '"
            << kernel.getKernel() << "' is not";
+  for (DimAttr dim : {query, key})
+    if (dim.getDivisor() != 1)
+      return kernel.emitOpError()
+             << "mask must speak of whole axes, got '" << dim.getAxis() << "/"
+             << dim.getDivisor() << "'";
   auto program = kernel->getParentOfType<ProgramOp>();
   if (mask->getDocuments().empty() || !program)
     return success();

@@ -7,6 +7,7 @@
 
 #include "dialect/CommIR/KernelSignature.h"
 #include "dialect/CommIR/LoopRules.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -144,11 +145,15 @@ LogicalResult StoreOp::verify() {
                  << "a dimension of " << type;
       }
   }
-  for (StringRef axis : over)
+  for (StringRef axis : over) {
     if (!hasLoopOver(nest, axis))
       return emitOpError() << "over must name the loop axes that the buffer "
                               "lacks: no loop runs over '"
                            << axis << "'";
+    if (llvm::count(over, axis) != 1)
+      return emitOpError() << "over must not name an axis twice, got '" << axis
+                           << "' again";
+  }
   if (getOver() && over.empty())
     return emitOpError() << "over must name the loop axes that the buffer "
                             "lacks, got none";
@@ -162,5 +167,18 @@ LogicalResult StoreOp::verify() {
   if (kind && kind.getValue() == MergeKind::Softmax && getTiles().size() != 2)
     return emitOpError() << "a softmax merge must store a pair, (o, lse), got "
                          << getTiles().size();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Canonical forms
+//===----------------------------------------------------------------------===//
+
+/// A mask that lets every pair through says nothing.
+LogicalResult KernelOp::canonicalize(KernelOp kernel,
+                                     PatternRewriter &rewriter) {
+  if (!kernel.getMask() || !kernel.getMask()->isFull())
+    return failure();
+  rewriter.modifyOpInPlace(kernel, [&] { kernel.removeMaskAttr(); });
   return success();
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/CommIR.h"
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -23,6 +24,13 @@ LogicalResult PositionOp::verify() {
     return emitOpError() << "the divisor of a position must be at least 1, got "
                          << divisor;
   return success();
+}
+
+/// The only part of an axis begins where the axis does.
+OpFoldResult PositionOp::fold(FoldAdaptor) {
+  if (getParts() != 1)
+    return {};
+  return IntegerAttr::get(IndexType::get(getContext()), 0);
 }
 
 LogicalResult AllocOp::verify() {
@@ -83,5 +91,13 @@ LogicalResult MemoryOp::verify() {
     return emitOpError() << "the number of an argument must not be negative, "
                             "got "
                          << argument.getInt();
+  return success();
+}
+
+/// A copy of a tile to itself changes nothing.
+LogicalResult CopyOp::canonicalize(CopyOp copy, PatternRewriter &rewriter) {
+  if (copy.getSource() != copy.getTarget())
+    return failure();
+  rewriter.eraseOp(copy);
   return success();
 }

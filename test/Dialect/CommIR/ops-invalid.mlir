@@ -1037,3 +1037,31 @@ commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[
   // expected-error@below {{the number of an argument must not be negative, got -1}}
   %m = commir.memory argument -1 : memref<?xi8>
 }
+
+// -----
+
+// CONSTRAINT: store.over-twice
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    // expected-error@below {{over must not name an axis twice, got 'k' again}}
+    commir.store %c to %C merge(sum) over(k, k) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: kernel.mask-axis
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(b = 1, h = 2, sq = 8, sk = 8) inputs(%Q: !commir.buffer<[b, sq/2, h, 4], f32>, %K: !commir.buffer<[b, sk, h, 4], f32>) outputs(%O: !commir.buffer<[b, sq/2, h, 4], f32>, %LSE: !commir.buffer<[b, h, sq/2], f32>) {
+  commir.for b, h, sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq/2, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 4], f32>
+    // expected-error@below {{mask must speak of whole axes, got 'sq/2'}}
+    %o, %lse = commir.kernel "attention_fwd"(%q, %k, %k) mask(causal) : (!commir.tile<[b, sq/2, h, 4], f32>, !commir.tile<[b, sk, h, 4], f32>, !commir.tile<[b, sk, h, 4], f32>) -> (!commir.tile<[b, sq/2, h, 4], f32>, !commir.tile<[b, h, sq/2], f32>)
+    commir.store %o, %lse to %O, %LSE merge(softmax) over(sk) : !commir.tile<[b, sq/2, h, 4], f32>, !commir.tile<[b, h, sq/2], f32> to !commir.buffer<[b, sq/2, h, 4], f32>, !commir.buffer<[b, h, sq/2], f32>
+  }
+}
