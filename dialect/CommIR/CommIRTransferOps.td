@@ -1,4 +1,4 @@
-//===- CommIRTransferOps.td - The lowered plan --------------*- tablegen -*-===//
+//===- CommIRTransferOps.td - The lowered plan -------------*- tablegen -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -190,6 +190,24 @@ def CommIR_CopyOp : CommIR_Op<"copy"> {
   }];
   let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target);
   let hasCanonicalizeMethod = 1;
+  let assemblyFormat = [{
+    $source `to` $target attr-dict `:` type($source) `to` type($target)
+  }];
+}
+
+def CommIR_AccumulateOp : CommIR_Op<"accumulate"> {
+  let summary = "add a tile to one of the same shape: the sum merge";
+  let description = [{
+    ```mlir
+    commir.accumulate %partial to %sum : !commir.tile<[i], f32>
+        to !commir.tile<[i], f32>
+    ```
+
+    **Constraints**
+    - [accumulate.type] a tile to add `must have the type of the sum`
+  }];
+  let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target);
+  let hasVerifier = 1;
   let assemblyFormat = [{
     $source `to` $target attr-dict `:` type($source) `to` type($target)
   }];

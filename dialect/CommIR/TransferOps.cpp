@@ -94,6 +94,14 @@ LogicalResult MemoryOp::verify() {
   return success();
 }
 
+LogicalResult AccumulateOp::verify() {
+  if (getSource().getType() == getTarget().getType())
+    return success();
+  return emitOpError() << "a tile to add must have the type of the sum, "
+                       << getTarget().getType() << ", got "
+                       << getSource().getType();
+}
+
 /// A copy of a tile to itself changes nothing.
 LogicalResult CopyOp::canonicalize(CopyOp copy, PatternRewriter &rewriter) {
   if (copy.getSource() != copy.getTarget())

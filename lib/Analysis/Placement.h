@@ -1,5 +1,4 @@
-//===- Placement.h - Where a schedule makes buffers live ----------*- C++
-//-*-===//
+//===- Placement.h - Where a schedule makes buffers live --------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

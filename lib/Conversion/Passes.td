@@ -1,4 +1,4 @@
-//===- Passes.td - From a plan to code ----------------------*- tablegen -*-===//
+//===- Passes.td - From a plan to code ---------------------*- tablegen -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -8,10 +8,8 @@
 #include "lib/Register/Register.h"
 #include "dialect/CommIR/CommIR.h"
 #include "dialect/CommIR/Transform/CommIRTransformOps.h"
+#include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Passes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ComplexToLLVM/ComplexToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -22,10 +20,12 @@
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Async/IR/Async.h"
@@ -36,6 +36,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/Extensions/AllExtensions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Func/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Pipelines/Passes.h"
@@ -82,13 +83,14 @@
 
 using namespace mlir;
 void mlir::commir::registerDialects(DialectRegistry &registry) {
-  registry.insert<commir::CommIRDialect, affine::AffineDialect, arith::ArithDialect,
-           async::AsyncDialect, bufferization::BufferizationDialect,
-           cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
-           index::IndexDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-           math::MathDialect, memref::MemRefDialect, nvgpu::NVGPUDialect,
-           NVVM::NVVMDialect, scf::SCFDialect, tensor::TensorDialect,
-           transform::TransformDialect, ub::UBDialect, vector::VectorDialect>();
+  registry.insert<
+      commir::CommIRDialect, affine::AffineDialect, arith::ArithDialect,
+      async::AsyncDialect, bufferization::BufferizationDialect,
+      cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
+      index::IndexDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
+      math::MathDialect, memref::MemRefDialect, nvgpu::NVGPUDialect,
+      NVVM::NVVMDialect, scf::SCFDialect, tensor::TensorDialect,
+      transform::TransformDialect, ub::UBDialect, vector::VectorDialect>();
   // ConvertToLLVM interfaces
   arith::registerConvertArithToLLVMInterface(registry);
   registerConvertComplexToLLVMInterface(registry);
@@ -104,7 +106,8 @@ void mlir::commir::registerDialects(DialectRegistry &registry) {
   vector::registerConvertVectorToLLVMInterface(registry);
   // bufferization, tiling ...
   arith::registerBufferizableOpInterfaceExternalModels(registry);
-  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
+  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
+      registry);
   linalg::registerAllDialectInterfaceImplementations(registry);
   scf::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
@@ -134,6 +137,7 @@ void mlir::commir::registerDialects(DialectRegistry &registry) {
 
 void mlir::commir::registerPasses() {
   registerCommIRPasses();
+  registerCommIRConversionPasses();
   registerCommIRPipelines();
   registerTransformsPasses();
   affine::registerAffinePasses();

@@ -1,4 +1,4 @@
-//===- Register.h - All that mercury tools know -------------------*- C++ -*-===//
+//===- Register.h - All that mercury tools know -----------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,8 @@ namespace commir {
 /// Registers commir and the upstream dialects and extensions that plans use.
 void registerDialects(DialectRegistry &registry);
 
-/// Registers Mercury's passes and pipelines and the upstream passes around them.
+/// Registers Mercury's passes and pipelines and the upstream passes around
+/// them.
 void registerPasses();
 } // namespace commir
 } // namespace mlir

@@ -1,4 +1,4 @@
-//===- LayoutBuilder.h - Layout arithmetic as IR ------------------*- C++ -*-===//
+//===- LayoutBuilder.h - Layout arithmetic as IR ----------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The formulas of dialect/CommIR/Layout.h for a shard that is known only when
-// the plan runs, written in closed form so that a plan's text does not grow with
-// the number of ranks.
+// the plan runs, written in closed form so that a plan's text does not grow
+// with the number of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ public:
   LayoutBuilder(OpBuilder &builder, Location loc)
       : builder(builder), loc(loc) {}
 
-  /// The number of positions of `axis / divisor` in shard `index` of `shards`; a
-  /// null index stands for the whole axis.
+  /// The number of positions of `axis / divisor` in shard `index` of `shards`;
+  /// a null index stands for the whole axis.
   Value size(AxisAttr axis, Value index, int64_t shards, int64_t divisor = 1);
 
   /// The first position of `axis / divisor` in that shard, which must be one

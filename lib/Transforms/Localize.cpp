@@ -302,13 +302,11 @@ ProgramLocalizer::getExtent(PartOp op, const Memory &memory, DimAttr dim) {
            << "' is " << axis.getLayout() << " in " << held->count
            << " parts there, accessed in " << asked.count
            << "; this version does not lower that yet";
-  Value offset = arith::SubIOp::create(
-      builder, op.getLoc(),
-      layouts.begin(axis, asked.index, asked.count, divisor),
-      layouts.begin(axis, held->index, held->count, divisor));
+  Value first = layouts.begin(axis, asked.index, asked.count, divisor);
+  Value from = layouts.begin(axis, held->index, held->count, divisor);
+  Value offset = arith::SubIOp::create(builder, op.getLoc(), first, from);
   return Extent{offset, layouts.size(axis, asked.index, asked.count, divisor),
-                size,
-                /*whole=*/false};
+                size, /*whole=*/false};
 }
 
 LogicalResult ProgramLocalizer::convert(PartOp op) {
@@ -399,8 +397,8 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
   }
   auto lengths = memref::AllocaOp::create(
       builder, loc, MemRefType::get({members}, builder.getI64Type()));
-  auto loop = scf::ForOp::create(builder, loc, constant(0), constant(members),
-                                 constant(1));
+  Value zero = constant(0), count = constant(members), one = constant(1);
+  auto loop = scf::ForOp::create(builder, loc, zero, count, one);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());

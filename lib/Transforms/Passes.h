@@ -1,4 +1,4 @@
-//===- Passes.h - Mercury's passes and pipelines ------------------*- C++ -*-===//
+//===- Passes.h - Mercury's passes and pipelines ----------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

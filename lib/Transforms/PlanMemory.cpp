@@ -46,6 +46,9 @@ struct PlanMemory : public commir::impl::PlanMemoryBase<PlanMemory> {
       end &= ~int64_t(63);
     }
     OpBuilder builder(&getContext());
+    // Planned already.
+    if (allocs.empty() && function->hasAttr("commir.arena_bytes"))
+      return success();
     function->setAttr("commir.arena_bytes", builder.getI64IntegerAttr(end));
     arenaBytes += end;
     if (allocs.empty())

@@ -43,7 +43,8 @@ Message toMessage(MlirDiagnostic diagnostic) {
 class ErrorCollector {
 public:
   explicit ErrorCollector(MlirContext context) : context(context) {
-    handler = mlirContextAttachDiagnosticHandler(context, handle, this, nullptr);
+    handler =
+        mlirContextAttachDiagnosticHandler(context, handle, this, nullptr);
   }
   ~ErrorCollector() { mlirContextDetachDiagnosticHandler(context, handler); }
   ErrorCollector(const ErrorCollector &) = delete;
@@ -71,10 +72,10 @@ public:
     for (const std::string &path : libraries)
       paths.push_back(mlirStringRefCreate(path.data(), path.size()));
     ErrorCollector errors(mlirModuleGetContext(module));
-    engine = mlirExecutionEngineCreate(module, level, paths.size(),
-                                       paths.data(),
-                                       /*enableObjectDump=*/false,
-                                       /*enablePIC=*/false);
+    engine =
+        mlirExecutionEngineCreate(module, level, paths.size(), paths.data(),
+                                  /*enableObjectDump=*/false,
+                                  /*enablePIC=*/false);
     if (mlirExecutionEngineIsNull(engine)) {
       std::string text = "the module cannot be compiled to machine code";
       for (const Message &message : errors.take())
@@ -103,8 +104,8 @@ NB_MODULE(_mercury, m) {
 
   m.def(
       "apply_schedule",
-      [](MlirModule payload, MlirModule script)
-          -> std::pair<nb::object, std::vector<Message>> {
+      [](MlirModule payload,
+         MlirModule script) -> std::pair<nb::object, std::vector<Message>> {
         ErrorCollector errors(mlirModuleGetContext(payload));
         MlirModule result = mercuryApplySchedule(payload, script);
         if (mlirModuleIsNull(result))

@@ -72,9 +72,9 @@ struct SimJob {
     report.messages = messages.data();
     auto begin = std::chrono::steady_clock::now();
     int32_t status = mercury_rt_sim_run(&description, &report);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                            begin)
-                  .count();
+    seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+            .count();
     return status;
   }
 

@@ -65,7 +65,8 @@ static void testInjected() {
                           "rank " + at + " (gpu=" + at + "), operation " +
                               std::to_string(ops + 1) +
                               ", exchange on level 'gpu': failed as the job "
-                              "asked (fail_rank = " + at);
+                              "asked (fail_rank = " +
+                              at);
       }
   SimJob job = makeJob(rounds);
   job.description.fail_rank = 1;
@@ -180,10 +181,11 @@ static void testMismatch() {
   EXPECT(message.find("started another one in its place, ") !=
          std::string::npos);
 
-  makeJob(wrongTable).expectFailure(MERCURY_RT_MISMATCH, 0,
-                                    "operation 1, all_gather on level 'gpu': "
-                                    "expected 4 bytes from group rank 2 but 0 "
-                                    "were sent");
+  makeJob(wrongTable)
+      .expectFailure(MERCURY_RT_MISMATCH, 0,
+                     "operation 1, all_gather on level 'gpu': "
+                     "expected 4 bytes from group rank 2 but 0 "
+                     "were sent");
 }
 
 /// What rank 1 does wrong while the others wait for it.

@@ -5,6 +5,7 @@ import re
 import mercury as mc
 import pytest
 from mercury.dsl import ProgramBuilder
+from mercury.runtime.trial import trial
 
 
 def line_of(text):
@@ -239,3 +240,18 @@ def test_documents_restrict_a_mask():
     table = mc.causal().packed([0, 2, 5]).allowed(5, 5)
     assert table.sum() == 3 + 6
     assert not table[2, 1]
+
+
+def test_two_nests_over_one_axis():
+    @mc.program
+    def mesh(p, n=9):
+        (i,) = p.axes(i=n)
+        a, b = p.input("A", (i, 4), "f32"), p.input("B", (4, 3), "f32")
+        c, d = p.output("C", (i, 3), "f32"), p.output("D", (i, 3), "f32")
+        for out in (c, d):
+            with p.loops(i):
+                out[i, :] = p.matmul(a[i, :], b[:, :])
+
+    schedule = mc.Schedule(mesh(), mc.Mesh(gpu=2))
+    schedule.parallelize("i", "gpu").parallelize("i_", "gpu")
+    assert trial(schedule.compile()).right

@@ -1,4 +1,4 @@
-//===- CommIRTransformOps.td - The schedule -----------------*- tablegen -*-===//
+//===- CommIRTransformOps.td - The schedule ----------------*- tablegen -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -34,7 +34,9 @@ private:
   LogicalResult convert(Operation &op);
   void convert(ExchangeStartOp op);
   void convert(AllGatherStartOp op);
+  SmallVector<Value> loopOver(Value tile);
   void convert(CopyOp op);
+  void convert(AccumulateOp op);
   LogicalResult convertFlat(Operation *op, StringRef kernel, Value source,
                             Value second, KernelTypes types);
   LogicalResult convert(LaunchOp op);
@@ -265,6 +267,10 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     return convertFlat(copy, "store", getFlat(copy.getSource()),
                        getFlat(copy.getTarget()), {to, from, to});
   }
+  if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
+    guard();
+    return convert(accumulate), success();
+  }
   if (auto launch = dyn_cast<LaunchOp>(op))
     return convert(launch);
   return op.emitOpError() << "must be lowered before the runtime is called; "
@@ -304,18 +310,32 @@ void FunctionConverter::convert(AllGatherStartOp op) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-void FunctionConverter::convert(CopyOp op) {
+/// Opens a loop over each dimension of a tile; the insertion point is inside.
+SmallVector<Value> FunctionConverter::loopOver(Value tile) {
   SmallVector<Value> indices;
-  int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
+  int64_t rank = cast<MemRefType>(tile.getType()).getRank();
+  Value zero = constant(0), one = constant(1);
   for (int64_t dim = 0; dim < rank; ++dim) {
-    Value size = memref::DimOp::create(builder, loc, op.getSource(), dim);
-    auto loop =
-        scf::ForOp::create(builder, loc, constant(0), size, constant(1));
+    Value size = memref::DimOp::create(builder, loc, tile, dim);
+    auto loop = scf::ForOp::create(builder, loc, zero, size, one);
     indices.push_back(loop.getInductionVar());
     builder.setInsertionPointToStart(loop.getBody());
   }
+  return indices;
+}
+
+void FunctionConverter::convert(CopyOp op) {
+  SmallVector<Value> indices = loopOver(op.getSource());
   Value element = memref::LoadOp::create(builder, loc, op.getSource(), indices);
   memref::StoreOp::create(builder, loc, element, op.getTarget(), indices);
+}
+
+void FunctionConverter::convert(AccumulateOp op) {
+  SmallVector<Value> indices = loopOver(op.getSource());
+  Value part = memref::LoadOp::create(builder, loc, op.getSource(), indices);
+  Value sum = memref::LoadOp::create(builder, loc, op.getTarget(), indices);
+  sum = arith::AddFOp::create(builder, loc, sum, part);
+  memref::StoreOp::create(builder, loc, sum, op.getTarget(), indices);
 }
 
 /// Calls a kernel on rows of elements.
@@ -367,6 +387,15 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   return success();
 }
 
+/// Whether compiled code calls, or defines, a function of this name itself: the
+/// runtime's, and what kernels and their memory need of the C library.
+static bool isTaken(StringRef name) {
+  static constexpr StringLiteral kLibrary[] = {
+      "exp",  "expf",   "fma",    "fmaf",    "free",  "log",
+      "logf", "malloc", "memcpy", "memmove", "memset"};
+  return name.starts_with("mercury_") || llvm::is_contained(kLibrary, name);
+}
+
 namespace {
 struct ConvertCommIRToRuntime
     : public commir::impl::ConvertCommIRToRuntimeBase<ConvertCommIRToRuntime> {
@@ -381,6 +410,13 @@ struct ConvertCommIRToRuntime
       if (!mesh) {
         function.emitOpError() << "must run on a commir.mesh, '"
                                << symbol.getValue() << "' is none";
+        return signalPassFailure();
+      }
+      if (isTaken(function.getSymName())) {
+        function.emitOpError()
+            << "must not be called '" << function.getSymName()
+            << "', as a function that the compiled code "
+               "calls; give the program another name";
         return signalPassFailure();
       }
       if (failed(FunctionConverter(function, mesh).convert()))

@@ -65,6 +65,12 @@ FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
                           << " but would accumulate in " << types.accumulator
                           << "; give its results a type as wide";
 
+  // The C library of compiled code has no such conversion, and rounding twice
+  // is not rounding.
+  if (types.accumulator.isF64() && types.output.isBF16())
+    return emitError(loc) << "kernel '" << kernel << "' cannot round f64 to "
+                          << "bf16 yet; give its result another type";
+
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "!in = " << types.input << "\n!acc = " << types.accumulator

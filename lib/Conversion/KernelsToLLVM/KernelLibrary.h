@@ -1,5 +1,4 @@
-//===- KernelLibrary.h - Generated kernels by name and type -------*- C++
-//-*-===//
+//===- KernelLibrary.h - Generated kernels by name and type -----*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

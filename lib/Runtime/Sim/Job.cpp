@@ -220,8 +220,7 @@ int32_t Job::failBlocked(Lock &lock, int32_t code, const std::string &why) {
 std::string Job::describe(const Operation &operation) const {
   return mesh.rankName(operation.rank->number) + ", operation " +
          std::to_string(operation.number) + ", " + std::string(operation.kind) +
-         " on " +
-         mesh.levelName(operation.level);
+         " on " + mesh.levelName(operation.level);
 }
 
 int32_t Job::fail(Lock &lock, const Operation &operation, int32_t code,

@@ -27,7 +27,7 @@ struct Operation {
   std::string_view kind;
   int64_t level;
   int64_t openMessages = 0; // message ends that have not been served yet
-  bool empty = false; // nothing to send and nothing to receive
+  bool empty = false;       // nothing to send and nothing to receive
   bool waited = false;
 
   bool complete() const { return openMessages == 0; }

@@ -213,12 +213,11 @@ int32_t Rank::wait(int64_t token) {
     return MERCURY_RT_OK;
   int64_t count = static_cast<int64_t>(operations.size());
   if (token < 0 || token > count)
-    return job.fail(lock, number, MERCURY_RT_TOKEN,
-                    job.mesh.rankName(number) +
-                        ", wait: no operation has token " +
-                        std::to_string(token) + ", only " +
-                        std::to_string(count) +
-                        " were started; pass what a start call has set");
+    return job.fail(
+        lock, number, MERCURY_RT_TOKEN,
+        job.mesh.rankName(number) + ", wait: no operation has token " +
+            std::to_string(token) + ", only " + std::to_string(count) +
+            " were started; pass what a start call has set");
   Operation &operation = operations[token - 1];
   if (operation.waited)
     return job.fail(lock, operation, MERCURY_RT_TOKEN,

@@ -44,8 +44,8 @@ static void copy(const Message &message) {
 void Wire::send(const Message &message) {
   const Operation &from = *message.from.operation;
   const Operation &to = *message.to.operation;
-  uint64_t dice = mix(mix(mix(seed, from.rank->number), from.number),
-                      to.rank->number);
+  uint64_t dice =
+      mix(mix(mix(seed, from.rank->number), from.number), to.rank->number);
   if (seed && dice % 4 == 0 && !from.waited && !to.waited) {
     late.push_back(message);
     return;

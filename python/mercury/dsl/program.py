@@ -142,6 +142,9 @@ class _IRBuilder:
         self.program, self.mesh, self.boundary = program, mesh, boundary
         self.context = ir.Context()
         self.values: dict[object, Any] = {}
+        self.loops: set[str] = set()
+        # Programs and meshes are symbols of one module.
+        self.symbol = "mesh" if program.name != "mesh" else "ranks"
 
     def build(self) -> Any:
         ir = self.ir
@@ -192,7 +195,7 @@ class _IRBuilder:
 
     def _mesh(self) -> None:
         levels = [f"#commir.level<{_name(n)} = {s}>" for n, s in self.mesh.levels]
-        self.commir.MeshOp("mesh", self._array(levels))
+        self.commir.MeshOp(self.symbol, self._array(levels))
 
     def _binding(self, buffer: Buffer) -> str:
         cuts = []
@@ -212,7 +215,7 @@ class _IRBuilder:
         ]
         op = self.commir.ProgramOp(
             program.name,
-            "mesh",
+            self.symbol,
             self._array(axes),
             self._array([self._binding(buffer) for buffer in program.buffers]),
             len(program.inputs),
@@ -228,7 +231,14 @@ class _IRBuilder:
                 self._nest(nest)
 
     def _nest(self, nest: Nest) -> None:
-        loops = [f"#commir.loop<{_name(axis.name)}>" for axis in nest.axes]
+        loops = []
+        for axis in nest.axes:
+            # Loops are spoken of by name: another nest over the axis has its own.
+            name = axis.name
+            while name in self.loops:
+                name += "_"
+            self.loops.add(name)
+            loops.append(f"#commir.loop<{_name(name)} in {_name(axis.name)}>")
         with self._at(nest.source):
             op = self.commir.ForOp(self._array(loops))
         block = op.body.blocks.append()

@@ -1065,3 +1065,12 @@ commir.program @program on @mesh axes(b = 1, h = 2, sq = 8, sk = 8) inputs(%Q: !
     commir.store %o, %lse to %O, %LSE merge(softmax) over(sk) : !commir.tile<[b, sq/2, h, 4], f32>, !commir.tile<[b, h, sq/2], f32> to !commir.buffer<[b, sq/2, h, 4], f32>, !commir.buffer<[b, h, sq/2], f32>
   }
 }
+
+// -----
+
+// CONSTRAINT: accumulate.type
+func.func @accumulate_other_type(%a: memref<?xf32>, %b: memref<?xf64>) {
+  // expected-error@below {{a tile to add must have the type of the sum, 'memref<?xf64>', got 'memref<?xf32>'}}
+  commir.accumulate %a to %b : memref<?xf32> to memref<?xf64>
+  return
+}

@@ -411,6 +411,8 @@ commir.program @fill_and_copy on @cluster axes(i = 8)
   commir.fill %a with 0xFFF0000000000000 : !commir.tile<[i], f32>
   // CHECK: commir.copy %[[A]] to %{{.*}} : !commir.tile<[i], f32> to !commir.tile<[i], bf16>
   commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], bf16>
+  // CHECK: commir.accumulate %[[A]] to %[[A]] : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+  commir.accumulate %a to %a : !commir.tile<[i], f32> to !commir.tile<[i], f32>
 }
 
 // CHECK-LABEL: commir.program @launch

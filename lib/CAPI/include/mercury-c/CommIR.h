@@ -28,20 +28,21 @@ MLIR_CAPI_EXPORTED int mercuryLspServerMain(int argc, char **argv);
 
 /// Applies the named sequence `__transform_main` of `script` to a clone of
 /// `payload`. Returns the clone, which the caller owns, or a null module when a
-/// step is not legal; `payload` is never changed. Diagnostics go to the context's
-/// handlers.
+/// step is not legal; `payload` is never changed. Diagnostics go to the
+/// context's handlers.
 MLIR_CAPI_EXPORTED MlirModule mercuryApplySchedule(MlirModule payload,
                                                    MlirModule script);
 
-/// The layout of a `#commir.layout`: the number of intervals of shard `index` of
-/// `shards`, written as begin, end pairs to `bounds` (room for `capacity` pairs).
-/// Returns -1 when the layout cannot cut the axis so.
+/// The layout of a `#commir.layout`: the number of intervals of shard `index`
+/// of `shards`, written as begin, end pairs to `bounds` (room for `capacity`
+/// pairs). Returns -1 when the layout cannot cut the axis so.
 MLIR_CAPI_EXPORTED intptr_t mercuryLayoutShard(MlirAttribute layout,
                                                int64_t extent, int64_t shards,
                                                int64_t index, int64_t *bounds,
                                                intptr_t capacity);
 
-/// The shard that owns `position`, or -1 when the layout cannot cut the axis so.
+/// The shard that owns `position`, or -1 when the layout cannot cut the axis
+/// so.
 MLIR_CAPI_EXPORTED int64_t mercuryLayoutOwner(MlirAttribute layout,
                                               int64_t extent, int64_t shards,
                                               int64_t position);
@@ -53,9 +54,9 @@ MLIR_CAPI_EXPORTED bool mercuryAttributeIsALevel(MlirAttribute attribute);
 MLIR_CAPI_EXPORTED MlirStringRef mercuryLevelGetName(MlirAttribute level);
 MLIR_CAPI_EXPORTED int64_t mercuryLevelGetSize(MlirAttribute level);
 
-/// The boundary placement of a `#commir.binding`: its cuts, each an axis, factors
-/// (strings name levels, integers are cuts inside a rank) and a layout, null for
-/// that of the axis. A binding without a boundary has no cuts.
+/// The boundary placement of a `#commir.binding`: its cuts, each an axis,
+/// factors (strings name levels, integers are cuts inside a rank) and a layout,
+/// null for that of the axis. A binding without a boundary has no cuts.
 MLIR_CAPI_EXPORTED bool mercuryAttributeIsABinding(MlirAttribute attribute);
 MLIR_CAPI_EXPORTED intptr_t
 mercuryBindingGetNumBoundaryCuts(MlirAttribute binding);

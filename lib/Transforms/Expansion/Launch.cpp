@@ -1,0 +1,158 @@
+//===- Launch.cpp - Kernels and their results -----------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/KernelSignature.h"
+#include "lib/Transforms/Expansion/NestExpander.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+/// The partial results of a kernel are kept in float32, or in float64 when one
+/// of its tensors is.
+static Type getAccumulatorType(KernelOp kernel) {
+  SmallVector<Value> tensors(kernel.getInputs());
+  for (Value output : kernel.getOutputs())
+    for (OpOperand &use : output.getUses())
+      if (auto store = dyn_cast<StoreOp>(use.getOwner()))
+        tensors.push_back(store.getBuffers()[use.getOperandNumber()]);
+  bool isDouble = llvm::any_of(
+      tensors, [](Value tensor) { return getElementType(tensor).isF64(); });
+  Builder builder(kernel.getContext());
+  return isDouble ? builder.getF64Type() : builder.getF32Type();
+}
+
+static BufferType getBuffer(BufferType like, Type elementType) {
+  return BufferType::get(like.getContext(), like.getDims(), elementType);
+}
+
+Value NestExpander::getPosition(DimAttr dim) {
+  auto part = parts.find(dim.getAxis());
+  if (dim.isConstant() || part == parts.end() || part->second.count == 1)
+    return constant(0);
+  return PositionOp::create(builder, nest.getLoc(), builder.getIndexType(),
+                            builder.getStringAttr(dim.getAxis()),
+                            part->second.index, part->second.count,
+                            dim.getDivisor());
+}
+
+LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
+  if (KernelSignature::known(kernel.getKernel()).empty())
+    return kernel.emitOpError() << "has no generated implementation of kernel '"
+                                << kernel.getKernel() << "'";
+  if (kernel.getSignature() &&
+      *kernel.getSignature() != KernelSignature::known(kernel.getKernel()))
+    return kernel.emitOpError()
+           << "has a signature of its own; the generated kernel '"
+           << kernel.getKernel() << "' is \""
+           << KernelSignature::known(kernel.getKernel()) << "\"";
+  if (kernel.getImpl() && *kernel.getImpl() != "generated")
+    return kernel.emitOpError()
+           << "implementation '" << *kernel.getImpl()
+           << "' is not there; this version has 'generated' only";
+  // What a kernel was told and would not hear is refused.
+  bool scaled = kernel.getKernel() == "attention_fwd";
+  for (NamedAttribute option : kernel->getDiscardableAttrs()) {
+    auto number = dyn_cast<FloatAttr>(option.getValue());
+    if (!scaled || option.getName() != "scale" || !number ||
+        !number.getType().isF64())
+      return kernel.emitOpError()
+             << "has the option '" << option.getName().getValue()
+             << "' = " << option.getValue() << ", which the generated kernel '"
+             << kernel.getKernel() << "' does not take"
+             << (scaled ? "; it takes scale, an f64" : "");
+  }
+  SmallVector<Value> inputs, outputs;
+  for (Value input : kernel.getInputs()) {
+    auto load = input.getDefiningOp<LoadOp>();
+    if (!load)
+      return kernel.emitOpError() << "takes a tile that is not loaded, which "
+                                     "this version does not lower yet";
+    Value buffer = load.getBuffer();
+    Value tile = getTile(memory[buffer]);
+    if (auto it = arrived.find(buffer); it != arrived.end()) {
+      Value came = getTile(it->second.slots, it->second.slot);
+      tile = arith::SelectOp::create(builder, kernel.getLoc(), it->second.isOwn,
+                                     tile, came);
+    }
+    inputs.push_back(tile);
+  }
+  for (Value output : kernel.getOutputs()) {
+    auto store = output.hasOneUse()
+                     ? dyn_cast<StoreOp>(*output.getUsers().begin())
+                     : StoreOp();
+    if (!store)
+      return kernel.emitOpError() << "must have each result stored once";
+    unsigned number = output.getUses().begin()->getOperandNumber();
+    outputs.push_back(getTile(memory[store.getBuffers()[number]]));
+  }
+
+  // Positions matter to a mask and to grouped heads, not otherwise.
+  SmallVector<Value> positions;
+  DimAttr whole = getBoundDim(kernel, {"h"});
+  DimAttr grouped = getBoundDim(kernel, {"h", /*divided=*/true});
+  int64_t group =
+      whole && grouped ? grouped.getDivisor() / whole.getDivisor() : 1;
+  bool masked = kernel.getMask() && !kernel.getMask()->isFull();
+  for (KernelSignature::Dim dim :
+       KernelSignature::positions(kernel.getKernel())) {
+    bool matters = dim.letter == "h" ? group != 1 : masked;
+    positions.push_back(matters ? getPosition(getBoundDim(kernel, dim))
+                                : constant(0));
+  }
+  if (masked && !kernel.getMask()->getDocuments().empty())
+    return kernel.emitOpError()
+           << "has a mask of documents, which this version does not lower yet";
+  LaunchOp::create(builder, kernel.getLoc(), kernel.getKernelAttr(), inputs,
+                   outputs, positions, kernel.getMaskAttr(),
+                   kernel->getAttrOfType<FloatAttr>("scale"),
+                   group == 1 ? IntegerAttr()
+                              : builder.getI64IntegerAttr(group));
+  return success();
+}
+
+/// Kernels merge into their results, so each result starts as its merge's
+/// identity. Those narrower than float32 are kept in float32 until the end.
+LogicalResult NestExpander::startOutputs() {
+  for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    auto kind =
+        dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
+    for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
+      auto kernel = store.getTiles()[i].getDefiningOp<KernelOp>();
+      bool softmax = kernel.getKernel() == "attention_fwd";
+      if (kind && (kind.getValue() == MergeKind::Max ||
+                   softmax != (kind.getValue() == MergeKind::Softmax)))
+        return store.emitOpError()
+               << "merge '" << stringifyMergeKind(kind.getValue())
+               << "' does not fit the generated kernel that makes the result";
+      auto type = cast<BufferType>(buffer.getType());
+      Type wide = getAccumulatorType(kernel);
+      Value accumulator = buffer;
+      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+      if (wide != type.getElementType())
+        accumulator =
+            AllocOp::create(builder, nest.getLoc(), getBuffer(type, wide), 1,
+                            program.getBinding(number).getInside(),
+                            builder.getDictionaryAttr({}));
+      bool isLSE =
+          softmax && cast<OpResult>(store.getTiles()[i]).getResultNumber() == 1;
+      double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
+      FillOp::create(builder, nest.getLoc(), getTile(accumulator),
+                     builder.getF64FloatAttr(identity));
+      memory[buffer] = accumulator;
+    }
+  }
+  return success();
+}
+
+void NestExpander::finishOutputs() {
+  for (StoreOp store : nest.getBody().getOps<StoreOp>())
+    for (Value buffer : store.getBuffers())
+      if (memory[buffer] != buffer) {
+        Value source = getTile(memory[buffer]), target = getTile(buffer);
+        CopyOp::create(builder, nest.getLoc(), source, target);
+      }
+}

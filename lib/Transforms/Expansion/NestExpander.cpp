@@ -1,0 +1,130 @@
+//===- NestExpander.cpp - The loops of a nest -----------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Expansion/NestExpander.h"
+#include "dialect/CommIR/LoopRules.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+Type mlir::commir::getElementType(Value value) {
+  return isa<BufferType>(value.getType())
+             ? cast<BufferType>(value.getType()).getElementType()
+             : cast<TileType>(value.getType()).getElementType();
+}
+
+Value NestExpander::getRank(StringAttr level) {
+  Value &rank = ranks[level.getValue()];
+  if (!rank) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&program.getBody().front());
+    rank = GroupRankOp::create(builder, nest.getLoc(), builder.getIndexType(),
+                               level);
+  }
+  return rank;
+}
+
+Value NestExpander::getTile(Value memory, Value slot) {
+  auto type = cast<BufferType>(memory.getType());
+  SmallVector<Value> indices;
+  SmallVector<Attribute> axes;
+  SmallVector<int64_t> counts;
+  for (DimAttr dim : type.getDims()) {
+    auto part = parts.find(dim.getAxis());
+    if (dim.isConstant() || part == parts.end() || part->second.count == 1)
+      continue;
+    indices.push_back(part->second.index);
+    axes.push_back(builder.getStringAttr(dim.getAxis()));
+    counts.push_back(part->second.count);
+  }
+  return PartOp::create(builder, nest.getLoc(), type.getTileType(), memory,
+                        slot, indices, builder.getArrayAttr(axes),
+                        builder.getDenseI64ArrayAttr(counts));
+}
+
+Value NestExpander::getRingTile(const Ring &ring, Value memory, StringAttr axis,
+                                StringAttr level, Value part, Value slot) {
+  llvm::StringMap<Part> before = std::exchange(parts, {});
+  for (StringAttr own : ring.levels)
+    pushPart(axis, own == level ? part : getRank(own), mesh.getLevelSize(own));
+  Value tile = getTile(memory, slot);
+  parts = std::move(before);
+  return tile;
+}
+
+LogicalResult NestExpander::expand() {
+  builder.setInsertionPoint(nest);
+  // What runs in parallel is a coordinate of this rank, known from the start.
+  for (LoopAttr loop : loops) {
+    if (!loop.isParallel())
+      continue;
+    auto levels = *getLevelsOfAxes(program, mesh, loop);
+    for (auto [axis, own] : llvm::zip_equal(loop.getAxes(), levels)) {
+      (void)axis;
+      for (StringAttr level : own)
+        getRank(level);
+    }
+  }
+  if (failed(checkStores()))
+    return failure();
+  for (LoopAttr loop : loops)
+    if (failed(checkShift(loop)))
+      return failure();
+  llvm::SetVector<int64_t> inputs;
+  for (LoadOp load : nest.getBody().getOps<LoadOp>())
+    inputs.insert(cast<BlockArgument>(load.getBuffer()).getArgNumber());
+  for (int64_t buffer : inputs)
+    if (failed(placeInput(buffer)))
+      return failure();
+  if (failed(startOutputs()) || failed(emitLoops(0)))
+    return failure();
+  builder.setInsertionPoint(nest);
+  finishOutputs();
+  nest.erase();
+  return success();
+}
+
+LogicalResult NestExpander::emitLoops(size_t at) {
+  if (at == loops.size())
+    return emitBody();
+  LoopAttr loop = loops[at];
+  if (loop.getParts() == 1)
+    return emitLoops(at + 1);
+  if (loop.getShift())
+    return emitRing(at, getRingLevels(loop).front());
+  if (loop.isParallel()) {
+    auto levels = *getLevelsOfAxes(program, mesh, loop);
+    llvm::StringMap<Part> before = parts;
+    for (auto [axis, own] : llvm::zip_equal(loop.getAxes(), levels))
+      for (StringAttr level : own)
+        pushPart(axis, getRank(level), mesh.getLevelSize(level));
+    LogicalResult result = emitLoops(at + 1);
+    parts = before;
+    return result;
+  }
+  if (loop.getAxes().size() > 1)
+    return needsRule("R1", "a joined loop that is cut in sequence");
+
+  Value zero = constant(0), count = constant(loop.getParts());
+  auto sequence =
+      scf::ForOp::create(builder, nest.getLoc(), zero, count, constant(1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(sequence.getBody());
+  StringRef axis = loop.getAxes().front();
+  Part before = parts.lookup(axis);
+  pushPart(axis, sequence.getInductionVar(), loop.getParts());
+  LogicalResult result = emitLoops(at + 1);
+  parts[axis] = before;
+  return result;
+}
+
+LogicalResult NestExpander::emitBody() {
+  for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
+    if (failed(emitLaunch(kernel)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,154 @@
+//===- Ring.cpp - Rule R3: one part a step --------------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Placement.h"
+#include "lib/Transforms/Expansion/NestExpander.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
+                                      LoopAttr loop) {
+  ShiftAttr shift = loop.getShift();
+  Value own = program.getBody().getArgument(buffer);
+  auto via =
+      shift.getVia()
+          ? dyn_cast_or_null<StringAttr>(shift.getVia().get(getName(buffer)))
+          : StringAttr();
+  if (via ? via == "pull" : shift.getReads() == ReadVia::Pull)
+    return needsRule("R3 by pull", "only rotate is lowered");
+  if (shift.getChunks() != 1)
+    return needsRule("R3 in chunks", "only whole parts are lowered");
+  if (shift.getLink() && shift.getLink() != getElementType(own))
+    return needsRule("R3 with a link type", "parts travel as they are stored");
+  for (LoopAttr outer : loops) {
+    if (outer == loop)
+      break;
+    for (DimAttr dim : program.getBufferType(buffer).getDims())
+      if (!outer.isParallel() && outer.getParts() > 1 && !dim.isConstant() &&
+          outer.isOver(dim.getAxis()))
+        return needsRule("R3 under a loop over the buffer", "a slice moves");
+  }
+  Ring ring{own, {}, {}};
+  int64_t count = 1;
+  for (Attribute factor : getFactors(mesh, cut)) {
+    auto level = dyn_cast<StringAttr>(factor);
+    if (!level)
+      return needsRule("R3 of a strided placement", "a part is in pieces");
+    ring.levels.push_back(level);
+    count *= mesh.getLevelSize(level);
+  }
+  SmallVector<CutAttr> others(
+      llvm::make_filter_range(program.getBinding(buffer).getInside().getCuts(),
+                              [&](CutAttr other) { return other != cut; }));
+  NamedAttribute part(loop.getAxes().front(), builder.getI64IntegerAttr(count));
+  ring.slots =
+      AllocOp::create(builder, nest.getLoc(), own.getType(), /*slots=*/2,
+                      PlacementAttr::get(nest.getContext(), others),
+                      builder.getDictionaryAttr(part));
+  rings[loop.getName()].push_back(ring);
+  return success();
+}
+
+/// Step t works on part p(t) = (d*t + r + o) mod n while p(t+1) arrives from
+/// the neighbour that works on it now. A part that comes home is not sent: the
+/// rank kept its own.
+LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
+  LoopAttr loop = loops[at];
+  ShiftAttr shift = loop.getShift();
+  StringAttr axis = loop.getAxes().front();
+  int64_t parts = loop.getParts(), d = shift.getDirection();
+  int64_t o = ((shift.getOffset() % parts) + parts) % parts;
+  Location loc = nest.getLoc();
+
+  Value rank = getRank(level);
+  // The part of a step, and whether it is the rank's own.
+  auto partAt = [&](Value step) {
+    Value ahead = step;
+    if (d == -1)
+      ahead = arith::SubIOp::create(builder, loc, constant(parts), step);
+    ahead = add(ahead, rank);
+    return wrap(o == 0 ? ahead : add(ahead, constant(o)), parts);
+  };
+  auto isOwn = [&](Value part) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, part,
+                                 rank);
+  };
+  auto slotAt = [&](Value step) -> Value {
+    return arith::RemUIOp::create(builder, loc, step, constant(2));
+  };
+  auto ownTile = [&](const Ring &member) {
+    return getRingTile(member, member.own, axis, level, rank);
+  };
+  auto slotTile = [&](const Ring &member, Value part, Value slot) {
+    return getRingTile(member, member.slots, axis, level, part, slot);
+  };
+  SmallVector<Ring> &ring = rings[loop.getName()];
+  SmallVector<Value> tokens;
+  // Sends `source` to the rank that is `hop` before this one, and receives from
+  // the one as far after it.
+  auto exchange = [&](int64_t hop, Value source, Value target, Value when) {
+    Value to = wrap(add(rank, constant(-hop)), parts);
+    Value from = wrap(add(rank, constant(hop)), parts);
+    tokens.push_back(
+        ExchangeStartOp::create(builder, loc, TokenType::get(nest.getContext()),
+                                source, to, target, from, level, when));
+    ++transfers;
+  };
+  auto waitForAll = [&] {
+    for (Value token : tokens)
+      WaitOp::create(builder, loc, token);
+    tokens.clear();
+  };
+
+  // Opening hop: the first part is not the rank's own.
+  Value zero = constant(0);
+  if (o != 0) {
+    Value first = partAt(zero);
+    Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+    for (Ring &member : ring) {
+      Value source = ownTile(member);
+      Value target = slotTile(member, first, zero);
+      exchange(o, source, target, always);
+    }
+    waitForAll();
+  }
+
+  Value count = constant(parts), one = constant(1);
+  auto steps = scf::ForOp::create(builder, loc, zero, count, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(steps.getBody());
+  Value step = steps.getInductionVar();
+  Value part = partAt(step), own = isOwn(part), slot = slotAt(step);
+  Value nextStep = add(step, one);
+  Value nextPart = partAt(nextStep), nextSlot = slotAt(nextStep);
+  // All ranks agree on this: it depends on the step alone.
+  Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                     nextStep, count);
+  if (o != 0) {
+    Value home = constant(d == 1 ? parts - o : o);
+    Value notHome = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ne, nextStep, home);
+    more = arith::AndIOp::create(builder, loc, more, notHome);
+  }
+  for (Ring &member : ring) {
+    Value kept = ownTile(member), came = slotTile(member, part, slot);
+    Value current = arith::SelectOp::create(builder, loc, own, kept, came);
+    Value target = slotTile(member, nextPart, nextSlot);
+    exchange(d, current, target, more);
+    arrived[member.own] = {own, member.slots, slot};
+  }
+  Part before = this->parts.lookup(axis.getValue());
+  pushPart(axis, part, parts);
+  LogicalResult result = emitLoops(at + 1);
+  this->parts[axis.getValue()] = before;
+  builder.setInsertionPoint(steps.getBody()->getTerminator());
+  waitForAll();
+  for (Ring &member : ring)
+    arrived.erase(member.own);
+  return result;
+}

@@ -1,0 +1,171 @@
+//===- Rules.cpp - Which rule a buffer needs ------------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Placement.h"
+#include "lib/Transforms/Expansion/NestExpander.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+/// The levels that stagger a shifted loop; one of a single rank does not.
+SmallVector<StringAttr> NestExpander::getRingLevels(LoopAttr loop) {
+  return SmallVector<StringAttr>(llvm::make_filter_range(
+      loop.getShift().getLevels(),
+      [&](StringAttr level) { return mesh.getLevelSize(level) != 1; }));
+}
+
+/// Whether a loop over `axis` runs in parallel on `level`.
+bool NestExpander::isParallelOver(StringRef axis, StringRef level) {
+  return llvm::any_of(loops, [&](LoopAttr loop) {
+    return loop.isOver(axis) && loop.isParallelOn(level);
+  });
+}
+
+/// Whether a loop over `axis` is shifted on `level`.
+bool NestExpander::isShiftedOver(StringRef axis, StringRef level) {
+  return llvm::any_of(loops, [&](LoopAttr loop) {
+    return loop.isOver(axis) && loop.getShift() &&
+           llvm::is_contained(loop.getShift().getLevels(), level);
+  });
+}
+
+/// Whether a rank's shard holds what its iterations touch: the cut is that of
+/// the outermost loops over the axis, in their order.
+bool NestExpander::followsLoops(CutAttr cut) {
+  SmallVector<Attribute> held = getFactors(mesh, cut);
+  SmallVector<Attribute> walked = getLoopFactors(program, nest, cut.getAxis());
+  return held.size() <= walked.size() &&
+         ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
+}
+
+/// A result that a parallel loop reduces needs its ranks to merge.
+LogicalResult NestExpander::checkStores() {
+  for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    if (isa_and_nonnull<FlatSymbolRefAttr>(store.getMerge().value_or(nullptr)))
+      return store.emitOpError()
+             << "has a merge given by the user, which this version does not "
+                "lower yet";
+    for (Value tile : store.getTiles())
+      if (!tile.getDefiningOp<KernelOp>())
+        return store.emitOpError() << "stores a tile that no kernel makes, "
+                                      "which this version does not lower yet";
+    for (LoopAttr loop : loops)
+      for (StringAttr axis : loop.getAxes())
+        if (loop.isParallel() && loop.getParts() != 1 && store.getOver() &&
+            llvm::is_contained(*store.getOver(), axis))
+          return needsRule("R4, R5 or R6", "a result is reduced over a "
+                                           "parallel loop");
+    for (Value buffer : store.getBuffers())
+      if (failed(checkOutput(cast<BlockArgument>(buffer).getArgNumber())))
+        return failure();
+  }
+  return success();
+}
+
+/// Each rank makes the shard of an output that it owns, all of it and no more.
+LogicalResult NestExpander::checkOutput(int64_t buffer) {
+  BindingAttr binding = program.getBinding(buffer);
+  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside()))
+    return needsRule("R7", "the boundary placement of '" + getName(buffer) +
+                               "' differs from the inside one");
+  for (CutAttr cut : binding.getInside().getCuts()) {
+    for (Attribute factor : getFactors(mesh, cut)) {
+      auto level = dyn_cast<StringAttr>(factor);
+      if (!level || isParallelOver(cut.getAxis(), level))
+        continue;
+      if (isShiftedOver(cut.getAxis(), level))
+        return needsRule("R6", "'" + getName(buffer) +
+                                   "' is sharded along a shifted axis");
+      return needsRule("R8", "'" + getName(buffer) + "' is sharded over '" +
+                                 level.getValue() + "', where no loop over '" +
+                                 cut.getAxis() + "' runs in parallel");
+    }
+    if (!followsLoops(cut))
+      return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
+                                 cut.getAxis() +
+                                 "' otherwise than the loops run");
+  }
+  for (DimAttr dim : program.getBufferType(buffer).getDims())
+    for (auto level : mesh.getLevels().getAsRange<LevelAttr>())
+      if (!dim.isConstant() && level.getSize() != 1 &&
+          isParallelOver(dim.getAxis(), level.getName()) &&
+          !binding.getInside().hasLevel(level.getName()))
+        return needsRule(
+            "R8", "'" + getName(buffer) + "' is whole on each rank of '" +
+                      level.getName() + "', which makes a part of it");
+  return success();
+}
+
+/// A shifted loop is a ring on one level, a part a rank.
+LogicalResult NestExpander::checkShift(LoopAttr loop) {
+  if (!loop.getShift() || loop.getParts() == 1)
+    return success();
+  if (loop.isParallel())
+    return needsRule("R3 of a parallel loop", "its parts are spread already");
+  SmallVector<StringAttr> levels = getRingLevels(loop);
+  if (levels.size() > 1)
+    return needsRule("R3 with several terms", "Cannon's opening skew");
+  if (levels.empty() || loop.getParts() != mesh.getLevelSize(levels.front()))
+    return needsRule("R3 with several parts a rank", "J is not the ranks");
+  return success();
+}
+
+/// Finds the rule for each level that an input is sharded over.
+LogicalResult NestExpander::placeInput(int64_t buffer) {
+  BindingAttr binding = program.getBinding(buffer);
+  memory[program.getBody().getArgument(buffer)] =
+      program.getBody().getArgument(buffer);
+  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside()))
+    return needsRule("R7", "the boundary placement of '" + getName(buffer) +
+                               "' differs from the inside one");
+  int64_t moved = 0;
+  for (CutAttr cut : binding.getInside().getCuts()) {
+    SmallVector<StringAttr> foreign;
+    LoopAttr shifted;
+    for (Attribute factor : getFactors(mesh, cut)) {
+      auto level = dyn_cast<StringAttr>(factor);
+      // R1: the loop over the axis runs in parallel on the level.
+      if (!level || isParallelOver(cut.getAxis(), level))
+        continue;
+      foreign.push_back(level);
+      for (LoopAttr loop : loops)
+        if (loop.isOver(cut.getAxis()) && loop.getShift() &&
+            llvm::is_contained(loop.getShift().getLevels(), level))
+          shifted = loop;
+    }
+    if (!foreign.empty() && ++moved > 1)
+      return needsRule("R8",
+                       "'" + getName(buffer) + "' moves along two of its axes");
+    if (foreign.size() > 1 && shifted) {
+      if (llvm::all_of(foreign, [&](StringAttr level) {
+            return isShiftedOver(cut.getAxis(), level);
+          }))
+        return needsRule("R9", "shifts of '" + getName(buffer) +
+                                   "' nest on two levels");
+      return needsRule("R8", "'" + getName(buffer) +
+                                 "' is shifted on one of the levels that it "
+                                 "moves over");
+    }
+    for (StringAttr level : foreign)
+      for (DimAttr dim : program.getBufferType(buffer).getDims())
+        if (!dim.isConstant() && isParallelOver(dim.getAxis(), level))
+          return needsRule("R8", "'" + getName(buffer) + "' is sharded over '" +
+                                     level.getValue() +
+                                     "', where another of its axes is "
+                                     "parallel");
+    bool gathered = !foreign.empty() && !shifted;
+    if (!gathered && !followsLoops(cut))
+      return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
+                                 cut.getAxis() +
+                                 "' otherwise than the loops run");
+    if (failed(gathered  ? gather(buffer, cut)
+               : shifted ? addToRing(buffer, cut, shifted)
+                         : success()))
+      return failure();
+  }
+  return success();
+}

@@ -1,0 +1,118 @@
+// RUN: mercury-opt %s --convert-commir-to-runtime -split-input-file -verify-diagnostics
+
+!double = memref<?x?xf64, strided<[?, ?], offset: ?>>
+!single = memref<?x?xf32, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @accumulator_too_narrow(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !double, %c: !single)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{kernel 'matmul' takes 'f64' but would accumulate in 'f32'; give its results a type as wide}}
+  commir.launch "matmul" ins(%a, %a : !double, !double) outs(%c : !single) at()
+  return
+}
+
+// -----
+
+!half = memref<?x?xf16, strided<[?, ?], offset: ?>>
+!single = memref<?x?xf32, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @mixed_inputs(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !half, %b: !single)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{'commir.launch' op takes inputs of one element type, got 'f16' and 'f32'}}
+  commir.launch "matmul" ins(%a, %b : !half, !single) outs(%b : !single) at()
+  return
+}
+
+// -----
+
+!q = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!l = memref<?x?x?xf64, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @mixed_results(%context: !llvm.ptr, %buffers: !llvm.ptr, %q: !q, %l: !l, %p: index)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{gives results of one element type, got 'f32' and 'f64'}}
+  commir.launch "attention_fwd" ins(%q, %q, %q : !q, !q, !q) outs(%q, %l : !q, !l) at(%p, %p, %p, %p)
+  return
+}
+
+// -----
+
+!a = memref<?xf32, strided<[?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @unknown_kernel(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !a)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{there is no generated kernel 'row_sum'}}
+  commir.launch "row_sum" ins(%a : !a) outs(%a : !a) at()
+  return
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+func.func @position_that_is_not_localized(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{'commir.position' op must be lowered before the runtime is called; run commir-to-spmd first}}
+  %at = commir.position i : %p of 4
+  return
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+func.func @tile_that_is_not_localized(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !commir.tile<[i], f32>)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{'commir.fill' op must be lowered before the runtime is called; run commir-to-spmd first}}
+  commir.fill %a with 0.0 : !commir.tile<[i], f32>
+  return
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+func.func @unknown_level(%context: !llvm.ptr, %buffers: !llvm.ptr) attributes {commir.mesh = @mesh} {
+  // expected-error@below {{'commir.group_rank' op must name a level of the mesh ('gpu'), got 'node'}}
+  %r = commir.group_rank "node"
+  return
+}
+
+// -----
+
+// expected-error@below {{must run on a commir.mesh, 'cluster' is none}}
+func.func @unknown_mesh(%context: !llvm.ptr, %buffers: !llvm.ptr) attributes {commir.mesh = @cluster} {
+  return
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+// expected-error@below {{must not be called 'mercury_rt_wait', as a function that the compiled code calls; give the program another name}}
+func.func @mercury_rt_wait(%context: !llvm.ptr, %buffers: !llvm.ptr) attributes {commir.mesh = @mesh} {
+  return
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+// expected-error@below {{must not be called 'expf'}}
+func.func @expf(%context: !llvm.ptr, %buffers: !llvm.ptr) attributes {commir.mesh = @mesh} {
+  return
+}
+
+// -----
+
+!double = memref<?xf64, strided<[?], offset: ?>>
+!brain = memref<?xbf16, strided<[?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @double_to_bfloat(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !double, %b: !brain)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{kernel 'store' cannot round f64 to bf16 yet; give its result another type}}
+  commir.copy %a to %b : !double to !brain
+  return
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+// expected-error@below {{'commir.program' op is left after conversion to the runtime}}
+commir.program @not_lowered_at_all on @mesh axes(i = 8)
+    inputs(%A: !commir.buffer<[i], f32>) outputs() {
+}

@@ -1,0 +1,244 @@
+// RUN: mercury-opt %s --convert-commir-to-runtime --cse -split-input-file | FileCheck %s
+
+//===----------------------------------------------------------------------===//
+// Memory, ranks and status
+//===----------------------------------------------------------------------===//
+
+// A buffer is a pointer of the argument list, the arena one of the context; views
+// state sizes, so memory itself has none. Levels are numbers, outermost first.
+// CHECK-LABEL: func.func @memory_and_ranks(
+// CHECK-SAME: %[[CONTEXT:.*]]: !llvm.ptr, %[[BUFFERS:.*]]: !llvm.ptr) -> i32 {
+// CHECK: %[[STATUS:.*]] = llvm.alloca %{{.*}} x i32
+// CHECK: llvm.store %c0_i32, %[[STATUS]] : i32, !llvm.ptr
+// CHECK: %[[AT:.*]] = llvm.getelementptr %[[BUFFERS]][1]
+// CHECK: %[[A:.*]] = llvm.load %[[AT]] : !llvm.ptr -> !llvm.ptr
+// CHECK: llvm.insertvalue %[[A]], %{{.*}}[0]
+// CHECK: llvm.insertvalue %[[A]], %{{.*}}[1]
+// CHECK: %[[MEMORY:.*]] = builtin.unrealized_conversion_cast %{{.*}} to memref<?xi8>
+// CHECK: %[[ARENA:.*]] = call @mercury_rt_arena(%[[CONTEXT]]) : (!llvm.ptr) -> !llvm.ptr
+// CHECK: llvm.insertvalue %[[ARENA]], %{{.*}}[0]
+// CHECK: %[[NODE:.*]] = call @mercury_rt_group_rank(%[[CONTEXT]], %c0_i64) : (!llvm.ptr, i64) -> i64
+// CHECK: arith.index_cast %[[NODE]] : i64 to index
+// CHECK: call @mercury_rt_group_rank(%[[CONTEXT]], %c1_i64)
+// CHECK: %[[CODE:.*]] = llvm.load %[[STATUS]] : !llvm.ptr -> i32
+// CHECK: return %[[CODE]] : i32
+// CHECK: func.func private @mercury_rt_arena(!llvm.ptr) -> !llvm.ptr
+// CHECK: func.func private @mercury_rt_group_rank(!llvm.ptr, i64) -> i64
+// CHECK-NOT: commir
+commir.mesh @mesh(node = 2, gpu = 4)
+func.func @memory_and_ranks(%context: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.mesh = @mesh} {
+  %a = commir.memory argument 1 : memref<?xi8>
+  %w = commir.memory arena : memref<?xi8>
+  %node = commir.group_rank "node"
+  %gpu = commir.group_rank "gpu"
+  %v = memref.view %a[%node][] : memref<?xi8> to memref<4xf32>
+  %u = memref.view %w[%gpu][] : memref<?xi8> to memref<4xf32>
+  %s = commir.status
+  return %s : i32
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// A start that is not to happen leaves the token 0. What a call returns is kept if
+// it is the first failure.
+// CHECK-LABEL: func.func @exchange(
+// CHECK-SAME: %[[CONTEXT:[^:]*]]: !llvm.ptr, %{{[^:]*}}: !llvm.ptr, %[[TO:[^:]*]]: index, %[[FROM:[^:]*]]: index, %[[WHEN:[^:]*]]: i1,
+// CHECK-SAME: %[[SOURCE:[^:]*]]: memref<?x?xbf16, {{.*}}>, %[[TARGET:[^:]*]]: memref<?x?xbf16,
+// CHECK: %[[STATUS:.*]] = llvm.alloca %{{.*}} x i32
+// CHECK: %[[SLOT:.*]] = llvm.alloca %{{.*}} x i64
+// CHECK: llvm.store %c0_i64, %[[SLOT]] : i64, !llvm.ptr
+// CHECK: scf.if %[[WHEN]] {
+// CHECK: %[[TO64:.*]] = arith.index_cast %[[TO]] : index to i64
+// CHECK: %{{.*}}, %[[OFFSET:.*]], %{{.*}}:2, %{{.*}}:2 = memref.extract_strided_metadata %[[SOURCE]]
+// CHECK: %[[START:.*]] = memref.extract_aligned_pointer_as_index %[[SOURCE]]
+// CHECK: %[[BYTES:.*]] = arith.muli %[[OFFSET]], %c2
+// CHECK: %[[BEGIN:.*]] = arith.addi %[[START]], %[[BYTES]]
+// CHECK: %[[INT:.*]] = arith.index_cast %[[BEGIN]]
+// CHECK: %[[SEND:.*]] = llvm.inttoptr %[[INT]]
+// CHECK: %[[ROWS:.*]] = memref.dim %[[SOURCE]], %c0
+// CHECK: %[[ROWBYTES:.*]] = arith.muli %{{.*}}, %[[ROWS]]
+// CHECK: %[[COLUMNS:.*]] = memref.dim %[[SOURCE]], %c1
+// CHECK: %[[SIZE:.*]] = arith.muli %[[ROWBYTES]], %[[COLUMNS]]
+// CHECK: %[[SENDBYTES:.*]] = arith.index_cast %[[SIZE]]
+// CHECK: %[[FROM64:.*]] = arith.index_cast %[[FROM]] : index to i64
+// CHECK: memref.extract_strided_metadata %[[TARGET]]
+// CHECK: %[[RECV:.*]] = llvm.inttoptr
+// CHECK: %[[RECVBYTES:.*]] = arith.index_cast
+// CHECK: %[[CODE:.*]] = func.call @mercury_rt_exchange_start(%[[CONTEXT]], %c1_i64, %[[TO64]], %[[SEND]], %[[SENDBYTES]], %[[FROM64]], %[[RECV]], %[[RECVBYTES]], %[[SLOT]])
+// CHECK: %[[BEFORE:.*]] = llvm.load %[[STATUS]]
+// CHECK: %[[FINE:.*]] = arith.cmpi eq, %[[BEFORE]], %c0_i32
+// CHECK: %[[NOW:.*]] = arith.select %[[FINE]], %[[CODE]], %[[BEFORE]]
+// CHECK: llvm.store %[[NOW]], %[[STATUS]]
+// CHECK: }
+// CHECK: %[[TOKEN:.*]] = llvm.load %[[SLOT]] : !llvm.ptr -> i64
+// CHECK: call @mercury_rt_wait(%[[CONTEXT]], %[[TOKEN]]) : (!llvm.ptr, i64) -> i32
+// CHECK-NOT: commir.{{exchange|wait}}
+!tile = memref<?x?xbf16, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(node = 2, gpu = 4)
+func.func @exchange(%context: !llvm.ptr, %buffers: !llvm.ptr, %to: index, %from: index, %when: i1,
+                    %source: !tile, %target: !tile) -> i32 attributes {commir.mesh = @mesh} {
+  %t = commir.exchange.start %source to %to, %target from %from on "gpu" when %when : !tile, !tile
+  commir.wait %t
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// A slot is the memory divided by the members.
+// CHECK-LABEL: func.func @all_gather(
+// CHECK-SAME: %[[CONTEXT:[^:]*]]: !llvm.ptr,
+// CHECK: %[[SLOT:.*]] = llvm.alloca %{{.*}} x i64
+// CHECK: llvm.store %c0_i64, %[[SLOT]]
+// CHECK: %[[SEND:.*]] = llvm.inttoptr
+// CHECK: %[[SENDBYTES:.*]] = arith.index_cast
+// CHECK: %[[INTO:.*]] = llvm.inttoptr
+// CHECK: %[[LENGTHS:.*]] = llvm.inttoptr
+// CHECK: call @mercury_rt_all_gather_start(%[[CONTEXT]], %c1_i64, %[[SEND]], %[[SENDBYTES]], %[[INTO]], %c128_i64, %[[LENGTHS]], %[[SLOT]])
+// CHECK: %[[TOKEN:.*]] = llvm.load %[[SLOT]] : !llvm.ptr -> i64
+// CHECK: call @mercury_rt_wait(%[[CONTEXT]], %[[TOKEN]])
+!tile = memref<?xf32, strided<[?], offset: ?>>
+commir.mesh @mesh(node = 2, gpu = 4)
+func.func @all_gather(%context: !llvm.ptr, %buffers: !llvm.ptr, %own: !tile, %slots: memref<512xi8>,
+                      %lengths: memref<4xi64>) -> i32 attributes {commir.mesh = @mesh} {
+  %t = commir.all_gather.start %own into %slots bytes %lengths : memref<4xi64> on "gpu" along i : !tile, memref<512xi8>
+  commir.wait %t
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// Each wait takes the token of its own start, though the slot is shared.
+// CHECK-LABEL: func.func @two_under_way
+// CHECK: call @mercury_rt_exchange_start
+// CHECK: %[[FIRST:.*]] = llvm.load %{{.*}} -> i64
+// CHECK: call @mercury_rt_exchange_start
+// CHECK: %[[SECOND:.*]] = llvm.load %{{.*}} -> i64
+// CHECK: call @mercury_rt_wait(%{{.*}}, %[[SECOND]])
+// CHECK: call @mercury_rt_wait(%{{.*}}, %[[FIRST]])
+!tile = memref<?xf32, strided<[?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @two_under_way(%context: !llvm.ptr, %buffers: !llvm.ptr, %to: index, %when: i1, %a: !tile)
+    -> i32 attributes {commir.mesh = @mesh} {
+  %t = commir.exchange.start %a to %to, %a from %to on "gpu" when %when : !tile, !tile
+  %u = commir.exchange.start %a to %to, %a from %to on "gpu" when %when : !tile, !tile
+  commir.wait %u
+  commir.wait %t
+  %s = commir.status
+  return %s : i32
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// A kernel runs while nothing has failed. Launches of one type share a function,
+// which stays out of the inliner for its large stack arrays.
+// CHECK-LABEL: func.func @two_launches(
+// CHECK-SAME: %[[A:[^:]*]]: memref<?x?xbf16, {{.*}}>, %[[C:[^:]*]]: memref<?x?xf32,
+// CHECK: %[[STATUS:.*]] = llvm.alloca %{{.*}} x i32
+// CHECK: %[[CODE:.*]] = llvm.load %[[STATUS]]
+// CHECK: %[[FINE:.*]] = arith.cmpi eq, %[[CODE]], %c0_i32
+// CHECK: scf.if %[[FINE]] {
+// CHECK-NEXT: call @mercury_kernel_matmul_bf16_f32_f32(%[[A]], %[[A]], %[[C]])
+// CHECK: scf.if
+// CHECK-NEXT: call @mercury_kernel_matmul_bf16_f32_f32(%[[A]], %[[A]], %[[C]])
+// CHECK: scf.if
+// CHECK-NEXT: call @mercury_kernel_matmul_f32_f32_f32(%[[C]], %[[C]], %[[C]])
+// CHECK: func.func private @mercury_kernel_matmul_bf16_f32_f32({{.*}}attributes {no_inline}
+// CHECK: func.func private @mercury_kernel_matmul_bf16_f32_f32_widen(%{{.*}}: bf16) -> f32
+// CHECK: func.func private @mercury_kernel_matmul_f32_f32_f32(
+// CHECK-NOT: func.func private @mercury_kernel_matmul_bf16_f32_f32(
+!in = memref<?x?xbf16, strided<[?, ?], offset: ?>>
+!acc = memref<?x?xf32, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @two_launches(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !in, %c: !acc) -> i32
+    attributes {commir.mesh = @mesh} {
+  commir.launch "matmul" ins(%a, %a : !in, !in) outs(%c : !acc) at()
+  commir.launch "matmul" ins(%a, %a : !in, !in) outs(%c : !acc) at()
+  commir.launch "matmul" ins(%c, %c : !acc, !acc) outs(%c : !acc) at()
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// Scale, positions, group and the sides of the mask follow the tiles.
+// CHECK-LABEL: func.func @attention(
+// CHECK-SAME: %[[P:[^:]*]]: index
+// CHECK: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
+// CHECK: %[[GROUP:.*]] = arith.constant 4 : index
+// CHECK: %[[LEFT:.*]] = arith.constant 7 : i64
+// CHECK: %[[RIGHT:.*]] = arith.constant 0 : i64
+// CHECK: call @mercury_kernel_attention_fwd_f32_f32_f32({{.*}}, %[[SCALE]], %[[P]], %[[P]], %[[P]], %[[P]], %[[GROUP]], %[[LEFT]], %[[RIGHT]])
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK: %[[SINGLE:.*]] = arith.constant 1 : index
+// CHECK: %[[FAR:.*]] = arith.constant 1099511627776 : i64
+// CHECK: call @mercury_kernel_attention_fwd_f32_f32_f32({{.*}}, %[[ONE]], %[[P]], %[[P]], %[[P]], %[[P]], %[[SINGLE]], %[[FAR]], %[[FAR]])
+!t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3) -> i32
+    attributes {commir.mesh = @mesh} {
+  commir.launch "attention_fwd" ins(%q, %q, %q : !t4, !t4, !t4) outs(%q, %l : !t4, !t3)
+      at(%p, %p, %p, %p) mask(window(7, 0)) {group = 4 : i64, scale = 0.125 : f64}
+  commir.launch "attention_fwd" ins(%q, %q, %q : !t4, !t4, !t4) outs(%q, %l : !t4, !t3)
+      at(%p, %p, %p, %p)
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// A contiguous tile is one row of elements to the kernels that work on them.
+// CHECK-LABEL: func.func @fill_and_convert(
+// CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xbf16,
+// CHECK: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: scf.if
+// CHECK: %[[ROWS:.*]] = memref.dim %[[A]], %c0
+// CHECK: %[[COLUMNS:.*]] = memref.dim %[[A]], %c1
+// CHECK: %[[ELEMENTS:.*]] = arith.muli %{{.*}}, %[[COLUMNS]]
+// CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %{{.*}}:2, %{{.*}}:2 = memref.extract_strided_metadata %[[A]]
+// CHECK: %[[FLAT:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]], sizes: [%[[ELEMENTS]]], strides: [1]
+// CHECK: call @mercury_kernel_fill_f32_f32_f32(%[[FLAT]], %[[MINUSINF]])
+// CHECK: scf.if
+// CHECK: call @mercury_kernel_store_bf16_f32_bf16(%{{.*}}, %{{.*}}) : (memref<?xf32, {{.*}}>, memref<?xbf16, {{.*}}>) -> ()
+!a = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!b = memref<?x?xbf16, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @fill_and_convert(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !a, %b: !b) -> i32
+    attributes {commir.mesh = @mesh} {
+  commir.fill %a with 0xFFF0000000000000 : !a
+  commir.copy %a to %b : !a to !b
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// Between tiles of one type, of any strides, elements are copied one by one.
+// CHECK-LABEL: func.func @strided_copy(
+// CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xf32,
+// CHECK: scf.if
+// CHECK: %[[ROWS:.*]] = memref.dim %[[A]], %c0
+// CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %[[ROWS]] step %c1
+// CHECK: %[[COLUMNS:.*]] = memref.dim %[[A]], %c1
+// CHECK: scf.for %[[J:.*]] = %c0{{.*}} to %[[COLUMNS]] step %c1
+// CHECK: %[[X:.*]] = memref.load %[[A]][%[[I]], %[[J]]]
+// CHECK: memref.store %[[X]], %[[B]][%[[I]], %[[J]]]
+// CHECK-NOT: mercury_kernel
+!a = memref<?x?xf32, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @strided_copy(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !a, %b: !a) -> i32
+    attributes {commir.mesh = @mesh} {
+  commir.copy %a to %b : !a to !a
+  %s = commir.status
+  return %s : i32
+}

@@ -1,0 +1,307 @@
+// RUN: mercury-opt %s --commir-localize --cse -split-input-file | FileCheck %s
+
+//===----------------------------------------------------------------------===//
+// Functions and memory
+//===----------------------------------------------------------------------===//
+
+// One function a program, on a context and the pointers of its buffers.
+// CHECK-LABEL: func.func @function_of_a_program(
+// CHECK-SAME: %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32 attributes {commir.mesh = @mesh} {
+// CHECK: commir.memory argument 0 : memref<?xi8>
+// CHECK: commir.memory argument 1 : memref<?xi8>
+// CHECK: %[[STATUS:.*]] = commir.status
+// CHECK: return %[[STATUS]] : i32
+// CHECK-NOT: commir.program
+commir.mesh @mesh(gpu = 4)
+commir.program @function_of_a_program on @mesh axes(i = 10)
+    inputs(%A: !commir.buffer<[i], f32> inside [])
+    outputs(%B: !commir.buffer<[i], f32> inside []) {
+  %a = commir.part %A [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %b = commir.part %B [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}
+
+// -----
+
+// Room for the largest part, in whole cache lines, as many times as there are
+// slots: 3 x 9 floats take 108 bytes, so 128.
+// CHECK-LABEL: func.func @slots
+// CHECK: %[[STEP:.*]] = commir.group_rank "gpu"
+// CHECK: %[[BYTES:.*]] = memref.alloc() : memref<256xi8>
+// CHECK: %[[AT:.*]] = arith.muli %[[STEP]], %c128
+// CHECK: memref.view %[[BYTES]][%[[AT]]]
+// As the placement cuts it, 10 x 5 doubles take 400 bytes, so 448.
+// CHECK: memref.alloc() : memref<448xi8>
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @slots on @mesh axes(i = 10, j = 9) inputs() outputs() {
+  %r = commir.group_rank "gpu"
+  %s = commir.alloc slots 2 placement [] parts {i = 4 : i64} : !commir.buffer<[i, j], f32>
+  %t = commir.part %s slot %r [i : %r of 4] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
+  commir.fill %t with 0.0 : !commir.tile<[i, j], f32>
+  %p = commir.alloc slots 1 placement [j -> node] parts {} : !commir.buffer<[i, j], f64>
+  %u = commir.part %p [] : !commir.buffer<[i, j], f64> -> !commir.tile<[i, j], f64>
+  commir.fill %u with 0.0 : !commir.tile<[i, j], f64>
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles: sizes and offsets by the axes' layouts
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// Shard p of n begins at ceil(p * extent / n). The rank's own part is all of its
+// memory; a part of an axis that it holds whole lies at an offset. Every tile has
+// one dynamic type.
+// CHECK-LABEL: func.func @block
+// CHECK: %[[A:.*]] = commir.memory argument 0
+// CHECK: %[[P:.*]] = commir.group_rank "node"
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
+// CHECK: %[[R1:.*]] = arith.addi %{{.*}}, %c1
+// CHECK: %[[HI10:.*]] = arith.muli %[[R1]], %c10
+// CHECK: %[[HI:.*]] = arith.ceildivui %[[HI10]], %c4
+// CHECK: %[[LO10:.*]] = arith.muli %{{.*}}, %c10
+// CHECK: %[[LO:.*]] = arith.ceildivui %[[LO10]], %c4
+// CHECK: %[[ROWS:.*]] = arith.subi %[[HI]], %[[LO]]
+// CHECK: %[[P9:.*]] = arith.muli %[[P]], %c9
+// CHECK: %[[JLO:.*]] = arith.ceildivui %[[P9]], %c2
+// CHECK: %[[JAT:.*]] = arith.subi %[[JLO]], %c0
+// CHECK: %[[P1:.*]] = arith.addi %[[P]], %c1
+// CHECK: %[[P19:.*]] = arith.muli %[[P1]], %c9
+// CHECK: %[[JHI:.*]] = arith.ceildivui %[[P19]], %c2
+// CHECK: %[[COLUMNS:.*]] = arith.subi %[[JHI]], %[[JLO]]
+// CHECK: %[[HELD:.*]] = memref.view %[[A]][%c0][%[[ROWS]], %c9] : memref<?xi8> to memref<?x?xf32>
+// CHECK: %[[SUB:.*]] = memref.subview %[[HELD]][%c0, %[[JAT]]] [%[[ROWS]], %[[COLUMNS]]] [1, 1]
+// CHECK: memref.cast %[[SUB]] : memref<?x?xf32, strided<[?, 1], offset: ?>> to memref<?x?xf32, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @block on @mesh axes(i = 10, j = 9)
+    inputs(%A: !commir.buffer<[i, j], f32> inside [i -> gpu])
+    outputs(%B: !commir.buffer<[i, j], f32> inside [i -> gpu]) {
+  %p = commir.group_rank "node"
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [i : %r of 4, j : %p of 2] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
+  %b = commir.part %B [i : %r of 4, j : %p of 2] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
+  commir.copy %a to %b : !commir.tile<[i, j], f32> to !commir.tile<[i, j], f32>
+}
+
+// -----
+
+// The levels of a cut are one index, row-major. A finer part of the rank's shard
+// lies at the difference of two bounds.
+// CHECK-LABEL: func.func @finer_part_over_two_levels
+// CHECK-DAG: %[[PART:.*]] = commir.group_rank "part"
+// CHECK-DAG: %[[NODE:.*]] = commir.group_rank "node"
+// CHECK-DAG: %[[GPU:.*]] = commir.group_rank "gpu"
+// CHECK: %[[N4:.*]] = arith.muli %{{.*}}, %c4
+// CHECK: %[[RANK:.*]] = arith.addi %[[N4]], %[[GPU]]
+// CHECK: %[[F100:.*]] = arith.muli %[[PART]], %c100
+// CHECK: %[[FIRST:.*]] = arith.ceildivui %[[F100]], %c24
+// CHECK: %[[AT:.*]] = arith.subi %[[FIRST]], %[[FROM:.*]] : index
+// CHECK: memref.subview %{{.*}}[%[[AT]]] [
+commir.mesh @mesh(node = 2, gpu = 4, part = 24)
+commir.program @finer_part_over_two_levels on @mesh axes(i = 100)
+    inputs(%A: !commir.buffer<[i], f32> inside [i -> (node, gpu)])
+    outputs(%B: !commir.buffer<[i], f32> inside [i -> (node, gpu)]) {
+  %p = commir.group_rank "part"
+  %a = commir.part %A [i : %p of 24] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %b = commir.part %B [i : %p of 24] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}
+
+// -----
+
+// 2n blocks; shard p holds blocks p and 2n - 1 - p.
+// CHECK-LABEL: func.func @zigzag
+// CHECK: %[[P:.*]] = arith.addi %{{.*}}, %{{.*}} : index
+// CHECK: %[[P1:.*]] = arith.addi %[[P]], %c1
+// CHECK: %[[A:.*]] = arith.muli %[[P]], %c50
+// CHECK: %[[LO:.*]] = arith.ceildivui %[[A]], %c8
+// CHECK: %[[B:.*]] = arith.muli %[[P1]], %c50
+// CHECK: %[[HI:.*]] = arith.ceildivui %[[B]], %c8
+// CHECK: %[[FRONT:.*]] = arith.subi %[[HI]], %[[LO]]
+// CHECK: %[[FROM:.*]] = arith.subi %c8{{.*}}, %[[P1]]
+// CHECK: %[[TO:.*]] = arith.subi %c8{{.*}}, %[[P]]
+// CHECK: %[[C:.*]] = arith.muli %[[FROM]], %c50
+// CHECK: %[[LO2:.*]] = arith.ceildivui %[[C]], %c8
+// CHECK: %[[D:.*]] = arith.muli %[[TO]], %c50
+// CHECK: %[[HI2:.*]] = arith.ceildivui %[[D]], %c8
+// CHECK: %[[BACK:.*]] = arith.subi %[[HI2]], %[[LO2]]
+// CHECK: %[[SIZE:.*]] = arith.addi %[[FRONT]], %[[BACK]]
+// CHECK: memref.view %{{.*}}[%{{.*}}][%[[SIZE]]]
+// CHECK-NOT: memref.subview
+commir.mesh @mesh(gpu = 4)
+commir.program @zigzag on @mesh axes(i = 50 zigzag) inputs()
+    outputs(%A: !commir.buffer<[i], f32> inside [i -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.fill %a with 0.0 : !commir.tile<[i], f32>
+}
+
+// -----
+
+// 50 = 4 whole rounds of 3 shards by 4, and 2 left for the first shard.
+// CHECK-LABEL: func.func @striped
+// CHECK: %[[REST:.*]] = arith.constant 2 : index
+// CHECK: %[[MINE:.*]] = arith.muli %[[P:.*]], %c4
+// CHECK: %[[LEFT:.*]] = arith.subi %[[REST]], %[[MINE]]
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[LEFT]], %c0
+// CHECK: %[[LAST:.*]] = arith.minsi %[[SOME]], %c4
+// CHECK: %[[ROUNDS:.*]] = arith.constant 16 : index
+// CHECK: %[[SIZE:.*]] = arith.addi %[[ROUNDS]], %[[LAST]]
+// CHECK: memref.view %{{.*}}[%{{.*}}][%[[SIZE]]]
+commir.mesh @mesh(gpu = 3)
+commir.program @striped on @mesh axes(i = 50 striped(4)) inputs()
+    outputs(%A: !commir.buffer<[i], f32> inside [i -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [i : %r of 3] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.fill %a with 0.0 : !commir.tile<[i], f32>
+}
+
+// -----
+
+// A chain of choices, from the end: shard 1 is empty and begins where 2 does.
+// CHECK-LABEL: func.func @bounds
+// CHECK: %[[NEXT:.*]] = arith.addi %[[P:.*]], %c1{{.*}} : index
+// CHECK: %[[IS2:.*]] = arith.cmpi eq, %[[NEXT]], %c2
+// CHECK: %[[END2:.*]] = arith.select %[[IS2]], %c3{{.*}}, %c10
+// CHECK: %[[IS1:.*]] = arith.cmpi eq, %[[NEXT]], %c1
+// CHECK: %[[END1:.*]] = arith.select %[[IS1]], %c3{{.*}}, %[[END2]]
+// CHECK: %[[IS0:.*]] = arith.cmpi eq, %[[NEXT]], %c0
+// CHECK: %[[END:.*]] = arith.select %[[IS0]], %c0{{.*}}, %[[END1]]
+// CHECK: arith.cmpi eq, %[[P]], %c2
+// CHECK: %[[BEGIN:.*]] = arith.select %{{.*}}, %c0{{.*}}, %{{.*}} : index
+// CHECK: %[[SIZE:.*]] = arith.subi %[[END]], %[[BEGIN]]
+// CHECK: memref.view %{{.*}}[%{{.*}}][%[[SIZE]]]
+commir.mesh @mesh(gpu = 3)
+commir.program @bounds on @mesh axes(i = 10 bounds[0, 3, 3, 10]) inputs()
+    outputs(%A: !commir.buffer<[i], f32> inside [i -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [i : %r of 3] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.fill %a with 0.0 : !commir.tile<[i], f32>
+}
+
+// -----
+
+// A rank holds each key head that one of its heads uses: floor to ceil, and none
+// where it has no heads.
+// CHECK-LABEL: func.func @grouped_heads
+// CHECK: %[[HI:.*]] = arith.ceildivui %{{.*}}, %c5
+// CHECK: %[[HIK:.*]] = arith.ceildivui %[[HI]], %c4
+// CHECK: %[[LO:.*]] = arith.ceildivui %{{.*}}, %c5
+// CHECK: %[[LOK:.*]] = arith.divui %[[LO]], %c4
+// CHECK: %[[SPAN:.*]] = arith.subi %[[HIK]], %[[LOK]]
+// CHECK: %[[NONE:.*]] = arith.cmpi eq, %[[HI]], %[[LO]]
+// CHECK: %[[SIZE:.*]] = arith.select %[[NONE]], %c0{{.*}}, %[[SPAN]]
+// CHECK: memref.view %{{.*}}[%{{.*}}][%[[SIZE]], %c128{{.*}}]
+commir.mesh @mesh(gpu = 5)
+commir.program @grouped_heads on @mesh axes(h = 8) inputs()
+    outputs(%K: !commir.buffer<[h/4, 128], f32> inside [h -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %k = commir.part %K [h : %r of 5] : !commir.buffer<[h/4, 128], f32> -> !commir.tile<[h/4, 128], f32>
+  commir.fill %k with 0.0 : !commir.tile<[h/4, 128], f32>
+}
+
+// -----
+
+// Memory held one part at a time knows which: slot part 3q + r of 12 is tile r of
+// the part q of 4.
+// CHECK-LABEL: func.func @tile_of_a_slot
+// CHECK: %[[PART:.*]] = commir.group_rank "part"
+// CHECK: %[[HELD:.*]] = arith.divui %[[PART]], %c3
+// CHECK: %[[NEXT:.*]] = arith.addi %[[HELD]], %c1
+// CHECK: memref.subview
+commir.mesh @mesh(gpu = 4, part = 12)
+commir.program @tile_of_a_slot on @mesh axes(i = 50)
+    inputs() outputs(%B: !commir.buffer<[i], f32> inside []) {
+  %p = commir.group_rank "part"
+  %s = commir.alloc slots 1 placement [] parts {i = 4 : i64} : !commir.buffer<[i], f32>
+  %a = commir.part %s [i : %p of 12] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %b = commir.part %B [i : %p of 12] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}
+
+// -----
+
+// Where there is nothing, no offset lies inside: the tile's sizes are enough.
+// CHECK-LABEL: func.func @no_elements
+// CHECK-NOT: memref.subview
+// CHECK: memref.view %{{.*}}[%{{.*}}][%{{.*}}, %c0{{.*}}] : memref<?xi8> to memref<?x?xf32>
+// CHECK-NOT: memref.subview
+commir.mesh @mesh(gpu = 4)
+commir.program @no_elements on @mesh axes(i = 10, j = 0)
+    inputs() outputs(%A: !commir.buffer<[i, j], f32> inside []) {
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [i : %r of 4] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
+  commir.fill %a with 0.0 : !commir.tile<[i, j], f32>
+}
+
+//===----------------------------------------------------------------------===//
+// Positions and transfers
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// CHECK-LABEL: func.func @position
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
+// CHECK: %[[R8:.*]] = arith.muli %[[R]], %c8
+// CHECK: %[[H0:.*]] = arith.ceildivui %[[R8]], %c3
+// CHECK: %[[HK0:.*]] = arith.divui %[[H0]], %c4
+// CHECK: commir.launch "attention_fwd" {{.*}} at(%[[H0]], %[[HK0]])
+commir.mesh @mesh(gpu = 3)
+commir.program @position on @mesh axes(h = 8)
+    inputs() outputs(%A: !commir.buffer<[h], f32> inside []) {
+  %a = commir.part %A [] : !commir.buffer<[h], f32> -> !commir.tile<[h], f32>
+  %r = commir.group_rank "gpu"
+  %h = commir.position h : %r of 3
+  %hk = commir.position h : %r of 3 per 4
+  commir.launch "attention_fwd" ins(%a : !commir.tile<[h], f32>) outs(%a : !commir.tile<[h], f32>) at(%h, %hk)
+}
+
+// -----
+
+// Both ends size a message by the one layout: the bytes of each member's part.
+// CHECK-LABEL: func.func @all_gather_lengths
+// CHECK: %[[SLOTS:.*]] = memref.alloc() : memref<512xi8>
+// CHECK: %[[TILE:.*]] = memref.cast
+// CHECK: %[[COLUMNS:.*]] = memref.dim %[[TILE]], %c1
+// CHECK: %[[ROW:.*]] = arith.muli %c4{{.*}}, %[[COLUMNS]]
+// CHECK: %[[LENGTHS:.*]] = memref.alloca() : memref<4xi64>
+// CHECK: scf.for %[[M:.*]] = %c0{{.*}} to %c4{{.*}} step %c1
+// CHECK: %[[LENGTH:.*]] = arith.subi
+// CHECK: %[[BYTES:.*]] = arith.muli %[[LENGTH]], %[[ROW]]
+// CHECK: %[[CAST:.*]] = arith.index_cast %[[BYTES]] : index to i64
+// CHECK: memref.store %[[CAST]], %[[LENGTHS]][%[[M]]]
+// CHECK: %[[TOKEN:.*]] = commir.all_gather.start %[[TILE]] into %[[SLOTS]] bytes %[[LENGTHS]] : memref<4xi64> on "gpu" along i
+// CHECK: commir.wait %[[TOKEN]]
+commir.mesh @mesh(gpu = 4)
+commir.program @all_gather_lengths on @mesh axes(i = 10, j = 9)
+    inputs(%A: !commir.buffer<[i, j], f32> inside [i -> gpu]) outputs() {
+  %g = commir.alloc slots 4 placement [] parts {i = 4 : i64} : !commir.buffer<[i, j], f32>
+  %a = commir.part %A [] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
+  %t = commir.all_gather.start %a into %g on "gpu" along i : !commir.tile<[i, j], f32>, !commir.buffer<[i, j], f32>
+  commir.wait %t
+}
+
+// -----
+
+// A choice of two whole tiles is whole, so a ring may send it.
+// CHECK-LABEL: func.func @exchange_of_a_choice
+// CHECK: scf.for
+// CHECK: %[[NOW:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : memref<?xf32, strided<[?], offset: ?>>
+// CHECK: commir.exchange.start %[[NOW]] to
+commir.mesh @mesh(gpu = 4)
+commir.program @exchange_of_a_choice on @mesh axes(i = 10)
+    inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu]) outputs() {
+  %r = commir.group_rank "gpu"
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s = commir.alloc slots 2 placement [] parts {i = 4 : i64} : !commir.buffer<[i], f32>
+  scf.for %step = %c0 to %r step %c1 {
+    %own = commir.part %A [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+    %in = commir.part %s slot %c0 [i : %step of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+    %out = commir.part %s slot %c1 [i : %step of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+    %first = arith.cmpi eq, %step, %r : index
+    %now = arith.select %first, %own, %in : !commir.tile<[i], f32>
+    %t = commir.exchange.start %now to %c0, %out from %c1 on "gpu" when %first : !commir.tile<[i], f32>, !commir.tile<[i], f32>
+    commir.wait %t
+  }
+}
