@@ -214,6 +214,7 @@ def CommIR_KernelOp : CommIR_Op<"kernel", [Pure, HasParent<"ForOp">]> {
     - [kernel.results] a kernel `must have the results of its signature`
     - [kernel.rank] an operand or result `must have as many dimensions as its signature`
     - [kernel.shape] a dimension `must agree across the kernel`
+    - [kernel.axis-twice] two dimensions of a kernel `must not run over one axis`
     - [kernel.mask] a mask `must be given to a kernel over sq and sk`
     - [kernel.mask-axis] a mask `must speak of whole axes`
     - [kernel.documents] document bounds `must end at the extent of both axes`
@@ -251,6 +252,7 @@ def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
     - [store.tile] a stored tile `must have the dimensions of its buffer`
     - [store.output] a store `must write an output`
     - [store.over] `over` `must name the loop axes that the buffer lacks`
+    - [store.loaded] a reduced axis `must be a dimension of a loaded buffer`
     - [store.over-twice] `over` `must not name an axis twice`
     - [store.merge] a reduced result `must name its merge`
     - [store.merge-unused] a result that is not reduced `must not name a merge`

@@ -141,7 +141,7 @@ def CommIR_AllGatherStartOp : CommIR_StartOp<"all_gather"> {
   let summary = "every rank of a level's group gets the tiles of all";
   let description = [{
     The tile of member m lands in slot m of the target. Once localized, `bytes`
-    holds the length of each member's tile.
+    holds the length of each member's tile. Without an axis, all tiles are equal.
 
     ```mlir
     // gpu:    0      1      2              0            1            2
@@ -152,10 +152,11 @@ def CommIR_AllGatherStartOp : CommIR_StartOp<"all_gather"> {
   }];
   let arguments = (ins CommIR_Tile:$source,
       AnyTypeOf<[CommIR_BufferType, AnyMemRef]>:$target,
-      Optional<MemRefOf<[I64]>>:$bytes, StrAttr:$level, StrAttr:$axis);
+      Optional<MemRefOf<[I64]>>:$bytes, StrAttr:$level,
+      OptionalAttr<StrAttr>:$axis);
   let assemblyFormat = [{
     $source `into` $target (`bytes` $bytes^ `:` type($bytes))? `on` $level
-    `along` custom<Name>($axis) attr-dict `:` type($source) `,` type($target)
+    (`along` custom<Name>($axis)^)? attr-dict `:` type($source) `,` type($target)
   }];
 }
 

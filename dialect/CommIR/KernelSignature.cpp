@@ -104,6 +104,23 @@ public:
     return success();
   }
 
+  /// An axis that is both kept and contracted would be cut along both at once.
+  LogicalResult checkAxes() {
+    for (auto &one : letters)
+      for (auto &other : letters) {
+        DimAttr dim = one.second;
+        StringRef letter = StringRef(one.first()).trim('/');
+        StringRef second = StringRef(other.first()).trim('/');
+        if (!dim.isConstant() && letter < second &&
+            dim.getAxis() == other.second.getAxis())
+          return kernel.emitOpError()
+                 << "dimensions '" << letter << "' and '" << second
+                 << "' of a kernel must not run over one axis, '"
+                 << dim.getAxis() << "'; declare an axis for each";
+      }
+    return success();
+  }
+
 private:
   LogicalResult unify(KernelSignature::Dim dim, DimAttr bound,
                       const Twine &where) {
@@ -207,5 +224,7 @@ LogicalResult mlir::commir::verifySignature(KernelOp kernel) {
     if (failed(
             unifier.unify(shape, kernel.getOutputs()[i], "result " + Twine(i))))
       return failure();
+  if (failed(unifier.checkAxes()))
+    return failure();
   return verifyMask(kernel);
 }

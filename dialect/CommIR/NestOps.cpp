@@ -150,6 +150,12 @@ LogicalResult StoreOp::verify() {
       return emitOpError() << "over must name the loop axes that the buffer "
                               "lacks: no loop runs over '"
                            << axis << "'";
+    if (llvm::none_of(nest.getBody().getOps<LoadOp>(), [&](LoadOp load) {
+          return load.getBuffer().getType().hasAxis(axis);
+        }))
+      return emitOpError() << "a reduced axis must be a dimension of a loaded "
+                              "buffer, '"
+                           << axis << "' is none";
     if (llvm::count(over, axis) != 1)
       return emitOpError() << "over must not name an axis twice, got '" << axis
                            << "' again";

@@ -157,20 +157,19 @@ void syntax::print(AsmPrinter &printer, AxisAttr axis) {
 
 FailureOr<DimAttr> syntax::parseDim(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
-  int64_t value = 0;
-  OptionalParseResult constant = parser.parseOptionalInteger(value);
-  if (constant.has_value()) {
-    if (failed(*constant))
+  int64_t value = 1;
+  // A name first: `true` is one here, and an integer to the parser.
+  std::string axis;
+  if (failed(parser.parseOptionalKeywordOrString(&axis))) {
+    if (parser.parseInteger(value))
       return failure();
     return getChecked<DimAttr>(parser, loc, StringRef(), value);
   }
-  FailureOr<StringAttr> axis = parseName(parser);
-  if (failed(axis))
-    return failure();
-  value = 1;
+  if (axis.empty())
+    return parser.emitError(loc, "expected a name that is not empty");
   if (succeeded(parser.parseOptionalSlash()) && parser.parseInteger(value))
     return failure();
-  return getChecked<DimAttr>(parser, loc, axis->getValue(), value);
+  return getChecked<DimAttr>(parser, loc, StringRef(axis), value);
 }
 
 void syntax::print(AsmPrinter &printer, DimAttr dim) {

@@ -76,6 +76,11 @@ static Type getTileElement(Value tile) {
   return cast<TileType>(tile.getType()).getElementType();
 }
 
+/// Where an argument lives when the program is called.
+static PlacementAttr getBoundary(BindingAttr binding) {
+  return binding.getBoundary() ? binding.getBoundary() : binding.getInside();
+}
+
 static int64_t getBytes(Type elementType) {
   return elementType.getIntOrFloatBitWidth() / 8;
 }
@@ -122,7 +127,7 @@ LogicalResult ProgramLocalizer::localize() {
     Value memory = MemoryOp::create(builder, loc, bytes,
                                     builder.getI64IntegerAttr(number));
     memories[argument] = {memory, program.getBufferType(number),
-                          program.getBinding(number).getInside(),
+                          getBoundary(program.getBinding(number)),
                           builder.getDictionaryAttr({})};
   }
   if (failed(convert(program.getBody().front())))
@@ -381,14 +386,14 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
   if (failed(checkWhole(op, op.getSource())))
     return failure();
   Location loc = op.getLoc();
-  AxisAttr axis = program.getAxis(op.getAxis());
+  AxisAttr axis = op.getAxis() ? program.getAxis(*op.getAxis()) : AxisAttr();
   int64_t members = mesh.getLevelSize(op.getLevel());
   auto source = cast<TileType>(op.getSource().getType());
   Value tile = mapping.lookup(op.getSource());
   Value row = constant(getBytes(source.getElementType()));
   int64_t divisor = 1;
   for (auto [i, dim] : llvm::enumerate(source.getDims())) {
-    if (!dim.isConstant() && dim.getAxis() == op.getAxis()) {
+    if (axis && dim.getAxis() == axis.getName()) {
       divisor = dim.getDivisor();
       continue;
     }
@@ -403,8 +408,10 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     Value member = loop.getInductionVar();
-    Value bytes = arith::MulIOp::create(
-        builder, loc, layouts.size(axis, member, members, divisor), row);
+    Value bytes = row;
+    if (axis)
+      bytes = arith::MulIOp::create(
+          builder, loc, layouts.size(axis, member, members, divisor), row);
     bytes =
         arith::IndexCastOp::create(builder, loc, builder.getI64Type(), bytes);
     memref::StoreOp::create(builder, loc, bytes, lengths, member);

@@ -38,8 +38,17 @@ def MaterializeCommunication
       the loops.
     - R3: a read buffer is sharded along a shifted axis: each step works on one
       part while the next one arrives (`rotate`).
+    - R4: a result is reduced over a parallel loop and replicated: partial
+      results are gathered, and merged by every rank in the order of ranks.
+    - R5: it is sharded over that level: each rank gets the partial results of
+      its own part.
+    - R6: it is sharded along a shifted axis: the accumulator of a part goes to
+      the rank that works on the part next (`travel`).
+    - R7: a buffer lives elsewhere outside: one level moves between two of its
+      dimensions (all-to-all), is dropped (gather) or added (slice).
 
-    Fails when a program needs another rule (R4 to R9), naming it.
+    Fails when a program needs another rule (R8, R9), or another way of one of
+    these, naming it.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];

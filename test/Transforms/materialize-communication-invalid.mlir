@@ -163,63 +163,6 @@ commir.program @slice_under_an_outer_loop on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> replicate [gpu]) {
-  // expected-error@below {{needs rule R4, R5 or R6 (a result is reduced over a parallel loop)}}
-  commir.for i, j, k of 4 parallel(gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r5_reduce_scatter on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R4, R5 or R6 (a result is reduced over a parallel loop)}}
-  commir.for i, j, k of 4 parallel(gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r6_shifted_reduction on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R4, R5 or R6 (a result is reduced over a parallel loop)}}
-  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
 commir.program @r6_result_along_a_shifted_axis on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32> replicate [gpu])
@@ -239,50 +182,70 @@ commir.program @r6_result_along_a_shifted_axis on @mesh axes(i = 8, j = 8, k = 8
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @r7_input on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> at [k -> gpu],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R7 (the boundary placement of 'A' differs from the inside one)}}
-  commir.for i of 4 parallel(gpu), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r7_output on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> at [j -> gpu]) {
-  // expected-error@below {{needs rule R7 (the boundary placement of 'C' differs from the inside one)}}
-  commir.for i of 4 parallel(gpu), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r7_layout on @mesh axes(i = 8, j = 8, k = 8)
+commir.program @r8_another_layout on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32> at [i -> gpu zigzag],
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R7 (the boundary placement of 'A' differs from the inside one)}}
+  // expected-error@below {{needs rule R8 ('A' moves from [i -> gpu zigzag] to [i -> gpu])}}
   commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r6_deliver on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 by deliver (only travel is lowered)}}
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results deliver) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @r9_results_travel_twice on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R9 (results travel along two nested loops)}}
+  commir.for j, k of 4 parallel(node, gpu), i_node in i of 2 shift(by k on node, offset 1),
+      i_gpu in i of 2 shift(by k on gpu, offset 1) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @r8_reshard_over_two_levels on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> at [j -> (node, gpu)]) {
+  // expected-error@below {{needs rule R8 ('C' moves from [i -> (node, gpu)] to [j -> (node, gpu)])}}
+  commir.for i of 4 parallel(node, gpu), j, k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
@@ -301,25 +264,6 @@ commir.program @r8_two_axes_move on @mesh axes(i = 8, j = 8, k = 8)
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
   // expected-error@below {{needs rule R8 ('A' moves along two of its axes)}}
-  commir.for i, j of 8 parallel(node, gpu), k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 4)
-commir.program @r8_gather_over_two_levels on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> (node, gpu)],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('A' is gathered over several levels)}}
   commir.for i, j of 8 parallel(node, gpu), k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -759,5 +703,42 @@ commir.program @element_type on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
     commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
         : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
         to !commir.buffer<[b, sq, h, 8], f8E4M3FN>, !commir.buffer<[b, h, sq], f32>
+  }
+}
+
+// -----
+
+// Two parts of i would share a row of i/2, and add to it twice.
+commir.mesh @mesh(gpu = 4)
+commir.program @divided_result on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i/2, k], f32>, %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i/2, j], f32>) {
+  // expected-error@below {{needs rule R8 (axis 'i' is cut where only 'i/2' is a dimension)}}
+  commir.for i of 3, j, k {
+    %a = commir.load %A : !commir.buffer<[i/2, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i/2, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i/2, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i/2, j], f32> to !commir.buffer<[i/2, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @divided_sum on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k/2], f32>, %B: !commir.buffer<[k/2, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R8 (axis 'k' is cut where only 'k/2' is a dimension)}}
+  commir.for i, j of 4 parallel(gpu), k of 4 shift(by j on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k/2], f32>
+    %b = commir.load %B : !commir.buffer<[k/2, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k/2], f32>, !commir.tile<[k/2, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }

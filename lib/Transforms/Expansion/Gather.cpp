@@ -13,24 +13,34 @@ using namespace mlir::commir;
 
 LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
   SmallVector<Attribute> factors = getFactors(mesh, cut);
-  if (factors.size() != 1)
+  if (!llvm::all_of(factors, llvm::IsaPred<StringAttr>))
     return needsRule("R8", "'" + getName(buffer) +
-                               "' is gathered over several levels");
+                               "' is gathered from a strided placement");
+  Value argument = program.getBody().getArgument(buffer);
+  Value own = memory[argument];
+  PlacementAttr inside = program.getBinding(buffer).getInside();
+  PlacementAttr placement = dropCuts(inside, cut.getAxis());
+  // Of several levels the fast ones come first, each within its own group.
+  while (factors.size() > 1) {
+    factors.pop_back();
+    SmallVector<CutAttr> cuts(placement.getCuts());
+    cuts.push_back(CutAttr::get(nest.getContext(), cut.getAxis(), factors,
+                                cut.getLayout()));
+    auto outer = PlacementAttr::get(nest.getContext(), cuts);
+    FailureOr<Value> gathered = reshard(getName(buffer), own, inside, outer);
+    if (failed(gathered))
+      return failure();
+    own = *gathered;
+    inside = outer;
+  }
   auto level = cast<StringAttr>(factors.front());
-  Value own = program.getBody().getArgument(buffer);
   auto type = cast<BufferType>(own.getType());
-  SmallVector<CutAttr> others(
-      llvm::make_filter_range(program.getBinding(buffer).getInside().getCuts(),
-                              [&](CutAttr other) { return other != cut; }));
-  auto placement = PlacementAttr::get(nest.getContext(), others);
   int64_t size = mesh.getLevelSize(level);
   Location loc = nest.getLoc();
   NamedAttribute part(builder.getStringAttr(cut.getAxis()),
                       builder.getI64IntegerAttr(size));
-  Value slots = AllocOp::create(builder, loc, type, size, placement,
-                                builder.getDictionaryAttr(part));
-  Value whole = AllocOp::create(builder, loc, type, 1, placement,
-                                builder.getDictionaryAttr({}));
+  Value slots = makeMemory(type, size, placement, part);
+  Value whole = makeMemory(type, 1, placement);
   Value token = AllGatherStartOp::create(
       builder, loc, TokenType::get(nest.getContext()), getTile(own), slots,
       /*bytes=*/Value(), level, builder.getStringAttr(cut.getAxis()));
@@ -46,6 +56,6 @@ LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
   Value source = getTile(slots, member), target = getTile(whole);
   CopyOp::create(builder, loc, source, target);
   parts.erase(cut.getAxis());
-  memory[own] = whole;
+  memory[argument] = whole;
   return success();
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/KernelSignature.h"
+#include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 
 using namespace mlir;
@@ -87,7 +88,9 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
     if (!store)
       return kernel.emitOpError() << "must have each result stored once";
     unsigned number = output.getUses().begin()->getOperandNumber();
-    outputs.push_back(getTile(memory[store.getBuffers()[number]]));
+    Value buffer = store.getBuffers()[number];
+    auto [part, slot] = departing.lookup(buffer);
+    outputs.push_back(part ? getTile(part, slot) : getTile(memory[buffer]));
   }
 
   // Positions matter to a mask and to grouped heads, not otherwise.
@@ -130,29 +133,57 @@ LogicalResult NestExpander::startOutputs() {
                << "' does not fit the generated kernel that makes the result";
       auto type = cast<BufferType>(buffer.getType());
       Type wide = getAccumulatorType(kernel);
-      Value accumulator = buffer;
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      if (wide != type.getElementType())
-        accumulator =
-            AllocOp::create(builder, nest.getLoc(), getBuffer(type, wide), 1,
-                            program.getBinding(number).getInside(),
-                            builder.getDictionaryAttr({}));
-      bool isLSE =
-          softmax && cast<OpResult>(store.getTiles()[i]).getResultNumber() == 1;
-      double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
-      FillOp::create(builder, nest.getLoc(), getTile(accumulator),
-                     builder.getF64FloatAttr(identity));
+      BindingAttr binding = program.getBinding(number);
+      PlacementAttr partial = getPartialPlacement(store, binding.getInside());
+      // The buffer itself will do when it is as wide and lies as it is made.
+      Value accumulator = buffer;
+      if (wide != type.getElementType() ||
+          !isSamePlacement(program, partial, binding.getBoundary()))
+        accumulator = makeMemory(getBuffer(type, wide), 1, partial);
+      fillWithIdentity(store, i, getTileAt(accumulator, {}));
       memory[buffer] = accumulator;
     }
   }
   return success();
 }
 
-void NestExpander::finishOutputs() {
-  for (StoreOp store : nest.getBody().getOps<StoreOp>())
-    for (Value buffer : store.getBuffers())
-      if (memory[buffer] != buffer) {
-        Value source = getTile(memory[buffer]), target = getTile(buffer);
+void NestExpander::fillWithIdentity(StoreOp store, size_t result, Value tile) {
+  auto made = cast<OpResult>(store.getTiles()[result]);
+  auto kernel = cast<KernelOp>(made.getOwner());
+  bool isLSE =
+      kernel.getKernel() == "attention_fwd" && made.getResultNumber() == 1;
+  double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
+  FillOp::create(builder, nest.getLoc(), tile,
+                 builder.getF64FloatAttr(identity));
+}
+
+/// What ranks made in parts is merged, rounded to the buffer's type, and
+/// brought to where the buffer lives outside.
+LogicalResult NestExpander::finishOutputs() {
+  for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    if (!getReducedLevels(store).empty() && failed(reduceOverRanks(store)))
+      return failure();
+    for (Value buffer : store.getBuffers()) {
+      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+      BindingAttr binding = program.getBinding(number);
+      Value made = memory[buffer];
+      if (made == buffer)
+        continue;
+      bool stays =
+          isSamePlacement(program, binding.getInside(), binding.getBoundary());
+      auto type = cast<BufferType>(buffer.getType());
+      if (stays || made.getType() != type) {
+        Value rounded =
+            stays ? buffer : makeMemory(type, 1, binding.getInside());
+        Value source = getTileAt(made, {}), target = getTileAt(rounded, {});
         CopyOp::create(builder, nest.getLoc(), source, target);
+        made = rounded;
       }
+      if (!stays && failed(reshard(binding.getName(), made, binding.getInside(),
+                                   binding.getBoundary(), buffer)))
+        return failure();
+    }
+  }
+  return success();
 }

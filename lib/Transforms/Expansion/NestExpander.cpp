@@ -46,14 +46,74 @@ Value NestExpander::getTile(Value memory, Value slot) {
                         builder.getDenseI64ArrayAttr(counts));
 }
 
-Value NestExpander::getRingTile(const Ring &ring, Value memory, StringAttr axis,
-                                StringAttr level, Value part, Value slot) {
+Value NestExpander::getTileAt(Value memory,
+                              ArrayRef<std::pair<StringRef, Part>> at,
+                              Value slot) {
   llvm::StringMap<Part> before = std::exchange(parts, {});
-  for (StringAttr own : ring.levels)
-    pushPart(axis, own == level ? part : getRank(own), mesh.getLevelSize(own));
+  for (const auto &[axis, part] : at)
+    parts[axis] = part;
   Value tile = getTile(memory, slot);
   parts = std::move(before);
   return tile;
+}
+
+NestExpander::Part NestExpander::getPart(ArrayRef<StringAttr> levels,
+                                         StringAttr level, Value member) {
+  Part part;
+  for (StringAttr own : levels) {
+    Value index = own == level ? member : getRank(own);
+    int64_t size = mesh.getLevelSize(own);
+    part.index = part.index ? add(mul(part.index, size), index) : index;
+    part.count *= size;
+  }
+  return part;
+}
+
+int64_t NestExpander::getRanks(ArrayRef<StringAttr> levels) {
+  int64_t ranks = 1;
+  for (StringAttr level : levels)
+    ranks *= mesh.getLevelSize(level);
+  return ranks;
+}
+
+Value NestExpander::makeMemory(BufferType type, int64_t slots,
+                               PlacementAttr placement,
+                               ArrayRef<NamedAttribute> parts) {
+  return AllocOp::create(builder, nest.getLoc(), type, slots, placement,
+                         builder.getDictionaryAttr(parts));
+}
+
+PlacementAttr NestExpander::dropCuts(PlacementAttr placement,
+                                     ArrayRef<StringRef> axes) {
+  SmallVector<CutAttr> kept(
+      llvm::make_filter_range(placement.getCuts(), [&](CutAttr cut) {
+        return !llvm::is_contained(axes, cut.getAxis());
+      }));
+  return PlacementAttr::get(nest.getContext(), kept);
+}
+
+void NestExpander::forEachHop(StringAttr level,
+                              function_ref<void(Value, Value)> body) {
+  int64_t size = mesh.getLevelSize(level);
+  Value rank = getRank(level), one = constant(1), count = constant(size);
+  auto hops = scf::ForOp::create(builder, nest.getLoc(), one, count, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(hops.getBody());
+  Value hop = hops.getInductionVar();
+  Value to = wrap(add(rank, hop), size);
+  Value back = arith::SubIOp::create(builder, nest.getLoc(), rank, hop);
+  body(to, wrap(back, size));
+}
+
+void NestExpander::exchange(StringAttr level, Value source, Value to,
+                            Value target, Value from) {
+  Location loc = nest.getLoc();
+  Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  Value token =
+      ExchangeStartOp::create(builder, loc, TokenType::get(nest.getContext()),
+                              source, to, target, from, level, always);
+  WaitOp::create(builder, loc, token);
+  ++transfers;
 }
 
 LogicalResult NestExpander::expand() {
@@ -80,10 +140,16 @@ LogicalResult NestExpander::expand() {
   for (int64_t buffer : inputs)
     if (failed(placeInput(buffer)))
       return failure();
-  if (failed(startOutputs()) || failed(emitLoops(0)))
+  if (failed(startOutputs()))
+    return failure();
+  for (LoopAttr loop : loops)
+    if (failed(addTravellers(loop)))
+      return failure();
+  if (failed(emitLoops(0)))
     return failure();
   builder.setInsertionPoint(nest);
-  finishOutputs();
+  if (failed(finishOutputs()))
+    return failure();
   nest.erase();
   return success();
 }

@@ -21,8 +21,9 @@ Type getElementType(Value value);
 
 /// A buffer that moves around the ring of a shifted loop.
 struct Ring {
-  Value own;   // the buffer of which this rank keeps its shard
-  Value slots; // two parts: one being read, one arriving
+  Value buffer;                   // as the program names it
+  Value own;                      // the memory of this rank's shard
+  Value slots;                    // two parts: one being read, one arriving
   SmallVector<StringAttr> levels; // what the shifted axis is cut over
 };
 
@@ -31,6 +32,20 @@ struct Arrival {
   Value isOwn;
   Value slots;
   Value slot;
+};
+
+/// A result whose partial sums go from rank to rank along a shifted loop.
+struct Traveller {
+  Value buffer;                   // as the program names it
+  Value partial;                  // two parts: one made, one on its way out
+  Value incoming;                 // the part that arrives
+  SmallVector<StringAttr> levels; // what the shifted axis is cut over
+};
+
+/// Where a result is merged, and how that is cut.
+struct Accumulator {
+  Value memory;
+  PlacementAttr placement;
 };
 
 /// Expands one nest, outside in.
@@ -51,13 +66,30 @@ private:
   };
 
   LogicalResult checkStores();
-  LogicalResult checkOutput(int64_t buffer);
+  LogicalResult checkDivided(StoreOp store);
+  LogicalResult checkOutput(StoreOp store, int64_t buffer);
   LogicalResult checkShift(LoopAttr loop);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
   LogicalResult addToRing(int64_t buffer, CutAttr cut, LoopAttr loop);
+  bool travels(StoreOp store, LoopAttr loop);
+  LogicalResult addTravellers(LoopAttr loop);
+  Value getTravelTile(const Traveller &traveller, StringRef axis,
+                      StringAttr level, Value memory, Value part,
+                      Value slot = {});
+  FailureOr<Value> reshard(StringRef name, Value source, PlacementAttr from,
+                           PlacementAttr to, Value target = {});
   LogicalResult startOutputs();
-  void finishOutputs();
+  LogicalResult finishOutputs();
+  void fillWithIdentity(StoreOp store, size_t result, Value tile);
+  SmallVector<StringAttr> getReducedLevels(StoreOp store);
+  PlacementAttr getPartialPlacement(StoreOp store, PlacementAttr inside);
+  LogicalResult reduceOverRanks(StoreOp store);
+  void allReduce(StoreOp store, StringAttr level,
+                 MutableArrayRef<Accumulator> results);
+  void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
+                     MutableArrayRef<Accumulator> results);
+  void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   LogicalResult emitLoops(size_t at);
   LogicalResult emitRing(size_t at, StringAttr level);
   LogicalResult emitBody();
@@ -94,10 +126,27 @@ private:
   /// The tile of `memory` that the current iteration works on; only what is cut
   /// by now is restricted.
   Value getTile(Value memory, Value slot = {});
-  /// The tile of `memory` that moves around the ring on `level`: all that a
-  /// rank holds, with `part` in place of the rank.
-  Value getRingTile(const Ring &ring, Value memory, StringAttr axis,
-                    StringAttr level, Value part, Value slot = {});
+  /// The tile of `memory` at these parts of these axes, and all that it holds
+  /// of the others.
+  Value getTileAt(Value memory, ArrayRef<std::pair<StringRef, Part>> at,
+                  Value slot = {});
+  /// The part of this rank in a cut over `levels`, with `member` in place of
+  /// its group rank on `level`.
+  Part getPart(ArrayRef<StringAttr> levels, StringAttr level, Value member);
+  int64_t getRanks(ArrayRef<StringAttr> levels);
+
+  /// Local memory for parts of a buffer.
+  Value makeMemory(BufferType type, int64_t slots, PlacementAttr placement,
+                   ArrayRef<NamedAttribute> parts = {});
+  /// A placement without the cuts of some axes.
+  PlacementAttr dropCuts(PlacementAttr placement, ArrayRef<StringRef> axes);
+
+  /// For each other member of the level's group, in turn: to whom this rank
+  /// sends, and from whom it receives meanwhile.
+  void forEachHop(StringAttr level, function_ref<void(Value, Value)> body);
+  /// Sends one tile, receives another, and waits for both.
+  void exchange(StringAttr level, Value source, Value to, Value target,
+                Value from);
 
   InFlightDiagnostic needsRule(StringRef rule, const Twine &why) {
     return nest.emitOpError()
@@ -122,6 +171,11 @@ private:
   DenseMap<Value, Arrival> arrived;
   /// The buffers in the ring of each shifted loop.
   llvm::StringMap<SmallVector<Ring>> rings;
+  /// The results that travel along each shifted loop, by store.
+  llvm::StringMap<SmallVector<std::pair<StoreOp, SmallVector<Traveller>>>>
+      travellers;
+  /// Where a step of a shifted loop makes its part of a result.
+  DenseMap<Value, std::pair<Value, Value>> departing;
 };
 
 } // namespace mlir::commir

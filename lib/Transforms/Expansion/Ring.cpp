@@ -14,7 +14,8 @@ using namespace mlir::commir;
 LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
                                       LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
-  Value own = program.getBody().getArgument(buffer);
+  Value argument = program.getBody().getArgument(buffer);
+  Value own = memory[argument];
   auto via =
       shift.getVia()
           ? dyn_cast_or_null<StringAttr>(shift.getVia().get(getName(buffer)))
@@ -33,7 +34,7 @@ LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
           outer.isOver(dim.getAxis()))
         return needsRule("R3 under a loop over the buffer", "a slice moves");
   }
-  Ring ring{own, {}, {}};
+  Ring ring{argument, own, {}, {}};
   int64_t count = 1;
   for (Attribute factor : getFactors(mesh, cut)) {
     auto level = dyn_cast<StringAttr>(factor);
@@ -42,14 +43,10 @@ LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
     ring.levels.push_back(level);
     count *= mesh.getLevelSize(level);
   }
-  SmallVector<CutAttr> others(
-      llvm::make_filter_range(program.getBinding(buffer).getInside().getCuts(),
-                              [&](CutAttr other) { return other != cut; }));
   NamedAttribute part(loop.getAxes().front(), builder.getI64IntegerAttr(count));
-  ring.slots =
-      AllocOp::create(builder, nest.getLoc(), own.getType(), /*slots=*/2,
-                      PlacementAttr::get(nest.getContext(), others),
-                      builder.getDictionaryAttr(part));
+  ring.slots = makeMemory(
+      cast<BufferType>(own.getType()), /*slots=*/2,
+      dropCuts(program.getBinding(buffer).getInside(), cut.getAxis()), part);
   rings[loop.getName()].push_back(ring);
   return success();
 }
@@ -82,16 +79,18 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
     return arith::RemUIOp::create(builder, loc, step, constant(2));
   };
   auto ownTile = [&](const Ring &member) {
-    return getRingTile(member, member.own, axis, level, rank);
+    std::pair<StringRef, Part> at(axis, getPart(member.levels, level, rank));
+    return getTileAt(member.own, at);
   };
   auto slotTile = [&](const Ring &member, Value part, Value slot) {
-    return getRingTile(member, member.slots, axis, level, part, slot);
+    std::pair<StringRef, Part> at(axis, getPart(member.levels, level, part));
+    return getTileAt(member.slots, at, slot);
   };
   SmallVector<Ring> &ring = rings[loop.getName()];
   SmallVector<Value> tokens;
   // Sends `source` to the rank that is `hop` before this one, and receives from
   // the one as far after it.
-  auto exchange = [&](int64_t hop, Value source, Value target, Value when) {
+  auto startHop = [&](int64_t hop, Value source, Value target, Value when) {
     Value to = wrap(add(rank, constant(-hop)), parts);
     Value from = wrap(add(rank, constant(hop)), parts);
     tokens.push_back(
@@ -113,10 +112,21 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
     for (Ring &member : ring) {
       Value source = ownTile(member);
       Value target = slotTile(member, first, zero);
-      exchange(o, source, target, always);
+      startHop(o, source, target, always);
     }
     waitForAll();
   }
+
+  // Nothing has arrived before the first step.
+  auto &travelling = travellers[loop.getName()];
+  auto travelTile = [&](const Traveller &traveller, Value memory, Value part,
+                        Value slot = {}) {
+    return getTravelTile(traveller, axis, level, memory, part, slot);
+  };
+  for (auto &[store, results] : travelling)
+    for (auto [i, traveller] : llvm::enumerate(results))
+      fillWithIdentity(store, i,
+                       travelTile(traveller, traveller.incoming, partAt(zero)));
 
   Value count = constant(parts), one = constant(1);
   auto steps = scf::ForOp::create(builder, loc, zero, count, one);
@@ -139,8 +149,25 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
     Value kept = ownTile(member), came = slotTile(member, part, slot);
     Value current = arith::SelectOp::create(builder, loc, own, kept, came);
     Value target = slotTile(member, nextPart, nextSlot);
-    exchange(d, current, target, more);
-    arrived[member.own] = {own, member.slots, slot};
+    startHop(d, current, target, more);
+    arrived[member.buffer] = {own, member.slots, slot};
+  }
+  // The sum of the last step's part leaves, that of this step's arrives.
+  Value started =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, step, zero);
+  if (!travelling.empty()) {
+    Value lastStep = arith::SubIOp::create(builder, loc, step, one);
+    Value lastPart = partAt(lastStep);
+    for (auto &[store, results] : travelling)
+      for (auto [i, traveller] : llvm::enumerate(results)) {
+        Value leaving =
+            travelTile(traveller, traveller.partial, lastPart, nextSlot);
+        Value coming = travelTile(traveller, traveller.incoming, part);
+        startHop(d, leaving, coming, started);
+        fillWithIdentity(store, i,
+                         travelTile(traveller, traveller.partial, part, slot));
+        departing[traveller.buffer] = {traveller.partial, slot};
+      }
   }
   Part before = this->parts.lookup(axis.getValue());
   pushPart(axis, part, parts);
@@ -149,6 +176,38 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
   builder.setInsertionPoint(steps.getBody()->getTerminator());
   waitForAll();
   for (Ring &member : ring)
-    arrived.erase(member.own);
+    arrived.erase(member.buffer);
+  for (auto &[store, results] : travelling) {
+    SmallVector<Value> came, sums;
+    for (const Traveller &traveller : results) {
+      departing.erase(traveller.buffer);
+      came.push_back(travelTile(traveller, traveller.incoming, part));
+      sums.push_back(travelTile(traveller, traveller.partial, part, slot));
+    }
+    merge(store, came, sums);
+  }
+
+  // The last step has the sum of the rank's own part, or that of the owner one
+  // closing hop away.
+  builder.setInsertionPointAfter(steps);
+  int64_t closing = (((o - d) % parts) + parts) % parts;
+  Value last = constant(parts - 1), lastSlot = constant((parts - 1) % 2);
+  Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  for (auto &[store, results] : travelling) {
+    SmallVector<Value> sums, totals;
+    for (const Traveller &traveller : results) {
+      Value sum =
+          travelTile(traveller, traveller.partial, partAt(last), lastSlot);
+      if (closing != 0) {
+        Value home = travelTile(traveller, traveller.incoming, rank);
+        startHop(parts - closing, sum, home, always);
+        sum = home;
+      }
+      sums.push_back(sum);
+      totals.push_back(travelTile(traveller, memory[traveller.buffer], rank));
+    }
+    waitForAll();
+    merge(store, sums, totals);
+  }
   return result;
 }

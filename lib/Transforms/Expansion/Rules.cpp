@@ -42,6 +42,31 @@ bool NestExpander::followsLoops(CutAttr cut) {
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
 
+/// Two parts of `axis / n` may share a position. That is right for what is read
+/// beside the whole axis (grouped heads), and counts twice in a result or a
+/// sum.
+LogicalResult NestExpander::checkDivided(StoreOp store) {
+  auto isCut = [&](DimAttr dim) {
+    return dim.getDivisor() != 1 && nest.getParts(dim.getAxis()) != 1;
+  };
+  auto refuse = [&](DimAttr dim) {
+    return needsRule("R8", "axis '" + dim.getAxis() + "' is cut where only '" +
+                               dim.getAxis() + "/" + Twine(dim.getDivisor()) +
+                               "' is a dimension");
+  };
+  for (Value buffer : store.getBuffers())
+    for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims())
+      if (isCut(dim))
+        return refuse(dim);
+  for (LoadOp load : nest.getBody().getOps<LoadOp>())
+    for (DimAttr dim : load.getBuffer().getType().getDims())
+      if (isCut(dim) && store.getOver() &&
+          llvm::is_contained(*store.getOver(),
+                             builder.getStringAttr(dim.getAxis())))
+        return refuse(dim);
+  return success();
+}
+
 /// A result that a parallel loop reduces needs its ranks to merge.
 LogicalResult NestExpander::checkStores() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
@@ -53,38 +78,47 @@ LogicalResult NestExpander::checkStores() {
       if (!tile.getDefiningOp<KernelOp>())
         return store.emitOpError() << "stores a tile that no kernel makes, "
                                       "which this version does not lower yet";
-    for (LoopAttr loop : loops)
-      for (StringAttr axis : loop.getAxes())
-        if (loop.isParallel() && loop.getParts() != 1 && store.getOver() &&
-            llvm::is_contained(*store.getOver(), axis))
-          return needsRule("R4, R5 or R6", "a result is reduced over a "
-                                           "parallel loop");
+    if (llvm::count_if(loops,
+                       [&](LoopAttr loop) { return travels(store, loop); }) > 1)
+      return needsRule("R9", "results travel along two nested loops");
+    if (failed(checkDivided(store)))
+      return failure();
     for (Value buffer : store.getBuffers())
-      if (failed(checkOutput(cast<BlockArgument>(buffer).getArgNumber())))
+      if (failed(
+              checkOutput(store, cast<BlockArgument>(buffer).getArgNumber())))
         return failure();
   }
   return success();
 }
 
 /// Each rank makes the shard of an output that it owns, all of it and no more.
-LogicalResult NestExpander::checkOutput(int64_t buffer) {
+LogicalResult NestExpander::checkOutput(StoreOp store, int64_t buffer) {
   BindingAttr binding = program.getBinding(buffer);
-  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside()))
-    return needsRule("R7", "the boundary placement of '" + getName(buffer) +
-                               "' differs from the inside one");
+  SmallVector<StringAttr> reduced = getReducedLevels(store);
+  PlacementAttr partial = getPartialPlacement(store, binding.getInside());
   for (CutAttr cut : binding.getInside().getCuts()) {
     for (Attribute factor : getFactors(mesh, cut)) {
       auto level = dyn_cast<StringAttr>(factor);
       if (!level || isParallelOver(cut.getAxis(), level))
         continue;
+      // R6: the sum comes along the ring.
+      if (llvm::any_of(loops, [&](LoopAttr loop) {
+            return loop.isOver(cut.getAxis()) && travels(store, loop) &&
+                   getRingLevels(loop).front() == level;
+          }))
+        continue;
       if (isShiftedOver(cut.getAxis(), level))
         return needsRule("R6", "'" + getName(buffer) +
                                    "' is sharded along a shifted axis");
+      // R5: the ranks of the level share the sum out.
+      if (llvm::is_contained(reduced, level))
+        continue;
       return needsRule("R8", "'" + getName(buffer) + "' is sharded over '" +
                                  level.getValue() + "', where no loop over '" +
                                  cut.getAxis() + "' runs in parallel");
     }
-    if (!followsLoops(cut))
+    CutAttr made = partial.getCut(cut.getAxis());
+    if (made && !followsLoops(made))
       return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
                                  cut.getAxis() +
                                  "' otherwise than the loops run");
@@ -117,11 +151,15 @@ LogicalResult NestExpander::checkShift(LoopAttr loop) {
 /// Finds the rule for each level that an input is sharded over.
 LogicalResult NestExpander::placeInput(int64_t buffer) {
   BindingAttr binding = program.getBinding(buffer);
-  memory[program.getBody().getArgument(buffer)] =
-      program.getBody().getArgument(buffer);
-  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside()))
-    return needsRule("R7", "the boundary placement of '" + getName(buffer) +
-                               "' differs from the inside one");
+  Value argument = program.getBody().getArgument(buffer);
+  memory[argument] = argument;
+  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside())) {
+    FailureOr<Value> moved = reshard(
+        getName(buffer), argument, binding.getBoundary(), binding.getInside());
+    if (failed(moved))
+      return failure();
+    memory[argument] = *moved;
+  }
   int64_t moved = 0;
   for (CutAttr cut : binding.getInside().getCuts()) {
     SmallVector<StringAttr> foreign;

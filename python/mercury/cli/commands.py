@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from .. import __version__
+from ..errors import MercuryError
 
 __all__ = ["cli"]
 
@@ -18,6 +20,12 @@ __all__ = ["cli"]
 @click.version_option(__version__, prog_name="mercury")
 def cli() -> None:
     """Compile tensor operators for many GPUs."""
+
+
+def _text(error: MercuryError) -> str:
+    """Give an error without a place that is this command's own."""
+    inside = error.location.startswith(str(Path(__file__).parent))
+    return error.message if inside else str(error)
 
 
 @cli.command()
@@ -43,9 +51,20 @@ def doctor() -> None:
 @click.option("--mesh", default="gpu=4", show_default=True, help="Levels, slowest first.")
 @click.option("--set", "settings", multiple=True, help="Parameters: sq=4097,sk=4097,h=4.")
 @click.option("--mask", help="full, causal, causal(offset), window(left, right).")
-@click.option("--dtype", type=click.Choice(["bf16", "f16", "f32", "f64"]), default="f32")
-@click.option("--seed", default=0, show_default=True, help="Of the random inputs.")
-@click.option("--delays", default=0, help="Not 0: a seed for delayed, reordered messages.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["bf16", "f16", "f32", "f64"]),
+    help="Of the tensors; f32 when not given, where the program has a choice.",
+)
+@click.option(
+    "--seed", default=0, type=click.IntRange(0), show_default=True, help="Of the random inputs."
+)
+@click.option(
+    "--delays",
+    default=0,
+    type=click.IntRange(0, 2**63 - 1),
+    help="Not 0: a seed for delayed, reordered messages.",
+)
 def run(
     program: str,
     strategy: str | None,
@@ -54,7 +73,7 @@ def run(
     mesh: str,
     settings: tuple[str, ...],
     mask: str | None,
-    dtype: str,
+    dtype: str | None,
     seed: int,
     delays: int,
 ) -> None:
@@ -65,7 +84,6 @@ def run(
     """
     from .. import Mesh, Schedule  # noqa: PLC0415 (loads the compiler)
     from .. import strategies as known  # noqa: PLC0415
-    from ..errors import MercuryError  # noqa: PLC0415
     from ..runtime.sim import SimOptions  # noqa: PLC0415
     from ..runtime.trial import trial  # noqa: PLC0415
     from .loading import parse_mask, parse_settings, program_function  # noqa: PLC0415
@@ -75,8 +93,8 @@ def run(
     try:
         function = program_function(program)
         parameters: dict[str, object] = {**parse_settings(settings)}
-        if "dtype" in function.parameters:
-            parameters["dtype"] = dtype
+        if dtype is not None or "dtype" in function.parameters:
+            parameters["dtype"] = dtype or "f32"
         if mask is not None:
             parameters["mask"] = parse_mask(mask)
         built = function(**parameters)
@@ -89,7 +107,7 @@ def run(
         plan = scheduled.compile()
         result = trial(plan, seed, SimOptions(seed=delays))
     except MercuryError as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(_text(error)) from None
 
     click.echo(f"schedule    {scheduled.recipe()}")
     for name, distance in result.errors.items():
@@ -113,7 +131,6 @@ def strategies(name: str | None, mesh: str) -> None:
     """List the named methods, or show the schedule of one as a script."""
     from .. import Mesh  # noqa: PLC0415 (loads the compiler)
     from .. import strategies as known  # noqa: PLC0415
-    from ..errors import MercuryError  # noqa: PLC0415
 
     try:
         if name is not None:
@@ -125,7 +142,7 @@ def strategies(name: str | None, mesh: str) -> None:
         for each in known.names():
             strategy = known.get(each)
             steps = "; ".join(strategy.steps(Mesh.parse(mesh)))
-            table.add_row(each, strategy.program.name, strategy.summary, steps)
+            table.add_row(each, strategy.program.name, strategy.summary, escape(steps))
         Console().print(table)
     except MercuryError as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(_text(error)) from None

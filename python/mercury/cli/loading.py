@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from ..dsl import Mask, ProgramFactory, causal, full, window
 from ..errors import ProgramError
 
 __all__ = ["parse_mask", "parse_settings", "program_function"]
+
+_WHOLE = re.compile(r"-?[0-9]+")
 
 
 def program_function(text: str) -> ProgramFactory:
@@ -32,7 +35,12 @@ def program_function(text: str) -> ProgramFactory:
     else:
         if not Path(path).is_file():
             raise ProgramError(f"there is no file '{path}' with a program '{name}'")
-        found = runpy.run_path(path, run_name="__mercury__").get(name)
+        try:
+            found = runpy.run_path(path, run_name="__mercury__").get(name)
+        except Exception as error:
+            raise ProgramError(
+                f"'{path}' cannot be run: {type(error).__name__}: {error}"
+            ) from error
     if not isinstance(found, ProgramFactory):
         raise ProgramError(f"'{name}' of '{path}' is not a function with @mercury.program")
     return found
@@ -51,8 +59,10 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, int]:
         name, _, value = piece.partition("=")
         if not piece:
             continue
-        if not name.isidentifier() or not value.lstrip("-").isdigit():
+        if not name.isidentifier() or not _WHOLE.fullmatch(value):
             raise ProgramError(f"expected settings such as sq=4097,h=8, got '{piece}'")
+        if name in settings:
+            raise ProgramError(f"'{name}' is set twice")
         settings[name] = int(value)
     return settings
 
@@ -70,15 +80,16 @@ def parse_mask(text: str) -> Mask:
     >>> parse_mask("window(127, 4)")
     Mask(left=127, right=4, documents=())
     """
-    name, _, rest = text.partition("(")
-    numbers = [piece.strip() for piece in rest.rstrip(")").split(",") if piece.strip()]
+    found = re.fullmatch(r"\s*(\w+)\s*(?:\(([^()]*)\))?\s*", text)
+    name, rest = (found[1], found[2] or "") if found else ("", "")
+    numbers = [piece.strip() for piece in rest.split(",") if piece.strip()]
     makers: dict[str, tuple[Callable[..., Mask], range]] = {
         "full": (full, range(1)),
         "causal": (causal, range(2)),
         "window": (window, range(1, 3)),
     }
-    maker, counts = makers.get(name.strip(), (full, range(0)))
-    whole = all(number.lstrip("-").isdigit() for number in numbers)
+    maker, counts = makers.get(name, (full, range(0)))
+    whole = all(_WHOLE.fullmatch(number) for number in numbers)
     if len(numbers) not in counts or not whole:
         raise ProgramError(
             f"expected full, causal, causal(offset), window(left) or window(left, right), "

@@ -147,7 +147,7 @@ class Buffer:
 
     def _check(self, index: Index | tuple[Index, ...]) -> None:
         given = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in given:
+        if given.count(Ellipsis) == 1:
             at = given.index(Ellipsis)
             after = len(given) - at - 1
             own = self.dims[at : len(self.dims) - after]
@@ -155,10 +155,10 @@ class Buffer:
         said = ", ".join(":" if isinstance(i, slice) else str(i) for i in given)
         wrong = len(given) != len(self.dims)
         for position, dim in zip(given, self.dims, strict=False):
-            if isinstance(position, Axis | Dim | int):
+            if isinstance(position, Axis | Dim):
                 wrong |= _to_dim(position) != dim
             else:
-                wrong |= dim.axis is not None
+                wrong |= dim.axis is not None or position != slice(None)
         if wrong:
             raise ProgramError(
                 f"buffer {self} is indexed as {self.name}[{said}]; index each dimension by "
@@ -277,13 +277,14 @@ class ProgramBuilder:
         """Open a nest of loops, outermost first; what stands inside is its body."""
         if self._open is not None:
             raise self._error("a nest cannot stand inside another; use p.reduce for more loops")
+        self._check_loops(axes)
         nest = Nest(axes=list(axes), source=here())
         self._open = nest
-        self.nests.append(nest)
         try:
             yield
         finally:
             self._open = None
+        self.nests.append(nest)
         for op in nest.ops:
             if isinstance(op, Store) and op.merge and len(op.tiles) != op.merge.size:
                 raise ProgramError(
@@ -323,7 +324,8 @@ class ProgramBuilder:
             As many as ``body`` gives; store each in a buffer without the axes.
         """
         nest = self._nest()
-        nest.axes += [axis for axis in axes if axis not in nest.axes]
+        self._check_loops((*nest.axes, *axes))
+        nest.axes += axes
         return self.merged(body(), over=axes, merge=merge)
 
     def merged(
@@ -451,6 +453,16 @@ class ProgramBuilder:
                 op.buffers.append(buffer)
                 return
         nest.ops.append(Store(tiles=[tile], buffers=[buffer], merge=merge, source=here()))
+
+    def _check_loops(self, axes: tuple[Axis, ...]) -> None:
+        for number, axis in enumerate(axes):
+            if axis not in self.axis_list:
+                raise self._error(
+                    f"'{axis}' is no axis of program '{self.name}'; its axes are "
+                    f"{', '.join(map(str, self.axis_list))}"
+                )
+            if axis in axes[:number]:
+                raise self._error(f"there is a loop over axis '{axis}' already")
 
     def _nest(self) -> Nest:
         if self._open is None:

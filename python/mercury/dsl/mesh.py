@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -61,8 +62,10 @@ class Mesh:
         levels: dict[str, int] = {}
         for piece in text.split(","):
             name, _, size = piece.partition("=")
-            if not name.strip().isidentifier() or not size.strip().isdigit():
+            if not name.strip().isidentifier() or not re.fullmatch(r"\s*[0-9]+\s*", size):
                 raise ProgramError(f"expected a mesh such as 'node=2,gpu=4', got {text!r}")
+            if name.strip() in levels:
+                raise ProgramError(f"level '{name.strip()}' is given twice in {text!r}")
             levels[name.strip()] = int(size)
         return cls(**levels)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec
 
 from ..errors import ProgramError
 from .builder import Buffer, Dim, Kernel, Nest, ProgramBuilder, Store, Tile
 from .mesh import Mesh
-from .source import Source, here
+from .source import Source, here, quote
 
 __all__ = ["Boundary", "Program", "ProgramFactory", "program"]
 
@@ -148,6 +149,11 @@ class _IRBuilder:
 
     def build(self) -> Any:
         ir = self.ir
+        if not self.program.outputs:
+            raise ProgramError(
+                f"{self.program!r} has no output; declare one with p.output and store to it",
+                location=str(self.program._source),
+            )
         known = {buffer.name for buffer in self.program.buffers}
         for name in set(self.boundary) - known:
             raise ProgramError(
@@ -307,8 +313,8 @@ def _results(kernel: Kernel, nest: Nest) -> list[Tile]:
 
 
 def _name(name: str) -> str:
-    """Quote a name that is no identifier."""
-    return name if name.isidentifier() else '"' + name.replace('"', '\\"') + '"'
+    """Quote a name that is no identifier of MLIR."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else quote(name)
 
 
 def _dim(dim: Dim) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Source", "here"]
+__all__ = ["Source", "here", "quote"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # Code that builds on the user's behalf: the line of interest is its caller's.
 _INTERNAL = (
-    *(str(_PACKAGE / part) for part in ("dsl", "schedule", "strategies")),
+    *(str(_PACKAGE / part) for part in ("dsl", "programs", "schedule", "strategies")),
     contextlib.__file__,
 )
 
@@ -26,6 +27,11 @@ class Source:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+
+def quote(text: str) -> str:
+    """Write text as a string of MLIR."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def here() -> Source:

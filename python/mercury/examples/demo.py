@@ -37,17 +37,26 @@ def _attention(dtype: str) -> mc.Program:
     )
 
 
+def _decode(dtype: str) -> mc.Program:
+    return mc.programs.decode_attention(h=8, group=4, sk=1001, d=64, dtype=dtype)
+
+
 def _matmul(dtype: str) -> mc.Program:
     return mc.programs.matmul(m=500, n=333, depth=257, dtype=dtype)
 
 
 _CASES = (
-    Case(strategy="ag-gemm-shifted", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("f32")),
-    Case(strategy="ag-gemm", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("bf16")),
-    Case(strategy="summa", mesh=mc.Mesh(row=2, col=3), program=lambda: _matmul("f32")),
     Case(strategy="ring", mesh=mc.Mesh(gpu=3), program=lambda: _attention("f32")),
     Case(strategy="ring", mesh=mc.Mesh(gpu=8), program=lambda: _attention("bf16")),
     Case(strategy="context-parallel", mesh=mc.Mesh(gpu=5), program=lambda: _attention("f16")),
+    Case(strategy="ulysses", mesh=mc.Mesh(gpu=3), program=lambda: _attention("bf16")),
+    Case(strategy="usp", mesh=mc.Mesh(node=2, gpu=3), program=lambda: _attention("bf16")),
+    Case(strategy="hybrid", mesh=mc.Mesh(node=2, gpu=2), program=lambda: _attention("f32")),
+    Case(strategy="tree", mesh=mc.Mesh(gpu=4), program=lambda: _decode("bf16")),
+    Case(strategy="ag-gemm-shifted", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("f32")),
+    Case(strategy="summa", mesh=mc.Mesh(row=2, col=3), program=lambda: _matmul("f32")),
+    Case(strategy="gemm-rs", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("bf16")),
+    Case(strategy="gemm-rs-shifted", mesh=mc.Mesh(gpu=5), program=lambda: _matmul("bf16")),
 )
 
 

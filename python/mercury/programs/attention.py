@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from ..dsl import Mask, ProgramBuilder, program
+from ..errors import ProgramError
 
 __all__ = ["attention", "decode_attention"]
 
@@ -82,6 +83,11 @@ def _attention(
     dtype: str,
     layout: dict[str, str] | None,
 ) -> None:
+    if d < 1 or group < 1 or heads % group:
+        raise ProgramError(
+            f"attention needs d of at least 1 and groups that divide the heads, got d={d}, "
+            f"h={heads}, group={group}"
+        )
     b, h, sq, sk = p.axes(b=batch, h=heads, sq=queries, sk=keys, layout=layout)
     dv = d if dv is None else dv
     wide = "f64" if dtype == "f64" else "f32"

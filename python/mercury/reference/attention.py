@@ -38,9 +38,9 @@ def attention(
     allowed = Mask.of(mask).allowed(q.shape[1], k.shape[1])
     scores = np.where(allowed, scores, -np.inf)
     top = scores.max(axis=-1, initial=-np.inf, keepdims=True)
-    weights = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    weights = np.exp(scores - np.where(top == -np.inf, 0.0, top))
     total = weights.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore"):
-        lse = (np.log(total) + np.where(np.isfinite(top), top, 0.0))[..., 0]
+        lse = (np.log(total) + np.where(top == -np.inf, 0.0, top))[..., 0]
     shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return np.einsum("bhij,bjhe->bihe", shares, v), lse

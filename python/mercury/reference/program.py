@@ -69,7 +69,8 @@ def _value(values: Mapping[object, Array], tile: Tile) -> Array:
 
 
 def _attention(kernel: Kernel, q: Array, k: Array, v: Array) -> tuple[Array, ...]:
-    return attention(q, k, v, mask=kernel.mask, scale=kernel.scale)
+    scale = 1.0 if kernel.scale is None else kernel.scale
+    return attention(q, k, v, mask=kernel.mask, scale=scale)
 
 
 def _matmul(kernel: Kernel, a: Array, b: Array) -> tuple[Array, ...]:

@@ -129,6 +129,11 @@ class BufferLayout:
 
     def gather(self, shards: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Put shards together; of replicas, the last rank's is taken."""
+        if len(shards) != self.mesh.size:
+            raise RunError(
+                f"buffer {self.buffer} has {self.mesh.size} shards, one a rank, "
+                f"got {len(shards)}"
+            )
         whole = np.zeros(self.buffer.shape, shards[0].dtype)
         for rank, shard in enumerate(shards):
             if shard.shape != self.shape(rank):

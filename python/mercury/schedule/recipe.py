@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -87,6 +88,9 @@ def _value(node: ast.expr) -> Value:
         and node.func.id == "dict"
     ):
         return {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(_value(k)): _value(v) for k, v in pairs if k is not None}
     try:
         value = ast.literal_eval(node)
     except ValueError:
@@ -100,7 +104,9 @@ def _format(value: Value) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_format(element) for element in value) + "]"
     if isinstance(value, dict):
+        if not all(k.isidentifier() and not keyword.iskeyword(k) for k in value):
+            return "{" + ", ".join(f"{k!r}: {_format(v)}" for k, v in value.items()) + "}"
         return "dict(" + ", ".join(f"{k}={_format(v)}" for k, v in value.items()) + ")"
-    if isinstance(value, str) and not value.isidentifier():
+    if isinstance(value, str) and (not value.isidentifier() or keyword.iskeyword(value)):
         return repr(value)
     return str(value)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..dsl.mesh import Mesh
 from ..dsl.program import Boundary, Program
-from ..dsl.source import here
+from ..dsl.source import here, quote
 from ..errors import ScheduleError
 from .recipe import Call, format_recipe, parse_recipe
-from .step import OPS, call_of, quote, shift_text
+from .step import OPS, call_of, shift_text
 from .step import names as as_list
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Schedule:
 
     def split_level(self, level: str, into: Mapping[str, int]) -> Schedule:
         """See one level of the mesh as several; the last is the fastest."""
-        parts = ", ".join(f"{name} = {size}" for name, size in into.items())
+        parts = ", ".join(f"{quote(name)} = {size}" for name, size in into.items())
         return self._add("split_level", f"{quote(level)} into ({parts})")
 
     # -- whole schedules ------------------------------------------------------
@@ -207,6 +207,16 @@ class Schedule:
 
     def __str__(self) -> str:
         return _HEAD + "".join(f"    {step}\n" for step in self._steps) + _TAIL
+
+    def __copy__(self) -> Schedule:
+        made = object.__new__(Schedule)
+        made.program, made._module = self.program, self._module
+        made._steps, made._calls = list(self._steps), list(self._calls)
+        return made
+
+    def copy(self) -> Schedule:
+        """Give a schedule that goes its own way from here; steps never change a module."""
+        return self.__copy__()
 
     def __repr__(self) -> str:
         return f"<schedule of {self.program.name}: {self.recipe() or 'nothing yet'}>"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..dsl.source import quote
 from .recipe import Call, Value
 
-__all__ = ["OPS", "call_of", "names", "quote", "shift_text"]
+__all__ = ["OPS", "call_of", "names", "shift_text"]
 
 # For each transform, its operands as arguments of the method of `Schedule`: those by
 # position, then those by keyword with their defaults.
@@ -38,11 +38,6 @@ OPS: dict[str, tuple[tuple[str, ...], dict[str, Value | None]]] = {
 }
 
 _ENUMS = {"reads": ("rotate", "pull"), "results": ("travel", "deliver")}
-
-
-def quote(name: str) -> str:
-    """Write a name as a string of MLIR."""
-    return json.dumps(name)
 
 
 def names(values: str | Sequence[str]) -> str:

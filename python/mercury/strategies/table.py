@@ -182,7 +182,7 @@ _TABLE = (
     ),
     Strategy(
         name="gemm-rs-shifted",
-        summary="partial rows of C travel to their owners as son as they exist",
+        summary="partial rows of C travel to their owners as soon as they exist",
         program=matmul,
         boundary=_rows,
         buffers=("C",),

@@ -1074,3 +1074,30 @@ func.func @accumulate_other_type(%a: memref<?xf32>, %b: memref<?xf64>) {
   commir.accumulate %a to %b : memref<?xf32> to memref<?xf64>
   return
 }
+
+// -----
+
+// CONSTRAINT: store.loaded
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4, z = 3) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k, z {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    // expected-error@below {{a reduced axis must be a dimension of a loaded buffer, 'z' is none}}
+    commir.store %c to %C merge(sum) over(k, z) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: kernel.axis-twice
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(b = 1, h = 2, s = 8) inputs(%Q: !commir.buffer<[b, s, h, 4], f32>) outputs(%O: !commir.buffer<[b, s, h, 4], f32>, %LSE: !commir.buffer<[b, h, s], f32>) {
+  commir.for b, h, s {
+    %q = commir.load %Q : !commir.buffer<[b, s, h, 4], f32>
+    // expected-error@below {{dimensions 'sk' and 'sq' of a kernel must not run over one axis, 's'; declare an axis for each}}
+    %o, %lse = commir.kernel "attention_fwd"(%q, %q, %q) : (!commir.tile<[b, s, h, 4], f32>, !commir.tile<[b, s, h, 4], f32>, !commir.tile<[b, s, h, 4], f32>) -> (!commir.tile<[b, s, h, 4], f32>, !commir.tile<[b, h, s], f32>)
+    commir.store %o, %lse to %O, %LSE : !commir.tile<[b, s, h, 4], f32>, !commir.tile<[b, h, s], f32> to !commir.buffer<[b, s, h, 4], f32>, !commir.buffer<[b, h, s], f32>
+  }
+}

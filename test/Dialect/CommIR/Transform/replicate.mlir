@@ -68,6 +68,7 @@ module attributes {transform.with_named_sequence} {
       outputs(%O: !commir.buffer<[b, sq, h], f32>) {
     commir.for b, h, sq, sk {
       %q = commir.load %Q : !commir.buffer<[b, sq, h], f32>
+      %k = commir.load %K : !commir.buffer<[b, sk, h], f32>
       commir.store %q to %O merge(sum) over(sk)
           : !commir.tile<[b, sq, h], f32> to !commir.buffer<[b, sq, h], f32>
     }

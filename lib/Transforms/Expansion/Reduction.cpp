@@ -1,0 +1,202 @@
+//===- Reduction.cpp - Rules R4 and R5: results that ranks merge ----------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Placement.h"
+#include "lib/Transforms/Expansion/NestExpander.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+/// The levels, outermost first, on which a parallel loop reduces the results of
+/// a store: each of their ranks has a part of the sum.
+SmallVector<StringAttr> NestExpander::getReducedLevels(StoreOp store) {
+  SmallVector<StringAttr> reduced;
+  if (!store.getOver())
+    return reduced;
+  // What travels is merged on the way.
+  auto isMergedOnTheWay = [&](StringRef level) {
+    return llvm::any_of(loops, [&](LoopAttr loop) {
+      return travels(store, loop) && getRingLevels(loop).front() == level;
+    });
+  };
+  for (auto level : mesh.getLevels().getAsRange<LevelAttr>())
+    if (level.getSize() != 1 && !isMergedOnTheWay(level.getName()) &&
+        llvm::any_of(store.getOver()->getAsRange<StringAttr>(),
+                     [&](StringAttr axis) {
+                       return isParallelOver(axis, level.getName());
+                     }))
+      reduced.push_back(builder.getStringAttr(level.getName()));
+  return reduced;
+}
+
+/// The placement of a store's partial results: a reduced level holds one each.
+PlacementAttr NestExpander::getPartialPlacement(StoreOp store,
+                                                PlacementAttr inside) {
+  SmallVector<StringAttr> reduced = getReducedLevels(store);
+  SmallVector<CutAttr> cuts;
+  for (CutAttr cut : inside.getCuts()) {
+    SmallVector<Attribute> factors(
+        llvm::make_filter_range(cut.getFactors(), [&](Attribute factor) {
+          return !llvm::is_contained(reduced, factor);
+        }));
+    if (llvm::any_of(factors, llvm::IsaPred<StringAttr>))
+      cuts.push_back(CutAttr::get(nest.getContext(), cut.getAxis(), factors,
+                                  cut.getLayout()));
+  }
+  return PlacementAttr::get(nest.getContext(), cuts);
+}
+
+/// Merges partial results into others, tile by tile in the order of the store.
+void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
+                         ArrayRef<Value> to) {
+  auto kind = cast<MergeKindAttr>(*store.getMerge());
+  if (kind.getValue() == MergeKind::Sum) {
+    for (auto [source, target] : llvm::zip_equal(from, to))
+      AccumulateOp::create(builder, nest.getLoc(), source, target);
+    return;
+  }
+  // The pair is stored in either order; the kernel takes (o, lse).
+  bool swapped = cast<OpResult>(store.getTiles()[0]).getResultNumber() == 1;
+  SmallVector<Value> sources(from), targets(to);
+  if (swapped) {
+    std::swap(sources[0], sources[1]);
+    std::swap(targets[0], targets[1]);
+  }
+  LaunchOp::create(builder, nest.getLoc(),
+                   builder.getStringAttr("softmax_merge"), sources, targets,
+                   ValueRange(), MaskAttr(), FloatAttr(), IntegerAttr());
+}
+
+/// Merges the partial results of a store over the levels that reduce it.
+LogicalResult NestExpander::reduceOverRanks(StoreOp store) {
+  SmallVector<Accumulator> results;
+  for (Value buffer : store.getBuffers()) {
+    int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+    PlacementAttr inside = program.getBinding(number).getInside();
+    results.push_back({memory[buffer], getPartialPlacement(store, inside)});
+  }
+  for (StringAttr level : getReducedLevels(store)) {
+    SmallVector<StringRef> axes;
+    for (Value buffer : store.getBuffers()) {
+      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+      for (CutAttr cut : program.getBinding(number).getInside().getCuts())
+        if (cut.hasLevel(level))
+          axes.push_back(cut.getAxis());
+    }
+    if (axes.empty())
+      allReduce(store, level, results);
+    else if (axes.size() == results.size())
+      reduceScatter(store, level, axes, results);
+    else
+      return needsRule("R8", "one result of a pair is replicated, the other "
+                             "sharded");
+  }
+  for (auto [buffer, result] : llvm::zip_equal(store.getBuffers(), results)) {
+    int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+    if (!isSamePlacement(program, result.placement,
+                         program.getBinding(number).getInside()))
+      return needsRule("R8", "'" + getName(number) +
+                                 "' is cut over a level inside one that "
+                                 "reduces it");
+    memory[buffer] = result.memory;
+  }
+  return success();
+}
+
+/// R4: everybody's partial results, merged by everybody in the order of ranks,
+/// so that all get the same.
+void NestExpander::allReduce(StoreOp store, StringAttr level,
+                             MutableArrayRef<Accumulator> results) {
+  Location loc = nest.getLoc();
+  int64_t size = mesh.getLevelSize(level);
+  SmallVector<Value> slots, tokens, sums;
+  for (Accumulator &result : results) {
+    slots.push_back(makeMemory(cast<BufferType>(result.memory.getType()), size,
+                               result.placement));
+    Value partial = getTileAt(result.memory, {});
+    tokens.push_back(AllGatherStartOp::create(
+        builder, loc, TokenType::get(nest.getContext()), partial, slots.back(),
+        /*bytes=*/Value(), level, /*axis=*/StringAttr()));
+    sums.push_back(partial);
+    ++transfers;
+  }
+  for (Value token : tokens)
+    WaitOp::create(builder, loc, token);
+  for (auto [i, sum] : llvm::enumerate(sums))
+    fillWithIdentity(store, i, sum);
+  Value zero = constant(0), count = constant(size), one = constant(1);
+  auto members = scf::ForOp::create(builder, loc, zero, count, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(members.getBody());
+  SmallVector<Value> partials;
+  for (Value slot : slots)
+    partials.push_back(getTileAt(slot, {}, members.getInductionVar()));
+  merge(store, partials, sums);
+}
+
+/// R5: each rank gets everybody's partial results of its own part, and merges
+/// them.
+void NestExpander::reduceScatter(StoreOp store, StringAttr level,
+                                 ArrayRef<StringRef> axes,
+                                 MutableArrayRef<Accumulator> results) {
+  Location loc = nest.getLoc();
+  Value rank = getRank(level);
+  struct Scattered {
+    Value partial, sum, outgoing, incoming;
+    StringRef axis;
+    SmallVector<StringAttr> levels;
+  };
+  SmallVector<Scattered> moved;
+  for (auto [axis, result] : llvm::zip_equal(axes, results)) {
+    Scattered &part = moved.emplace_back();
+    part.axis = axis;
+    part.partial = result.memory;
+    SmallVector<Attribute> factors;
+    SmallVector<CutAttr> cuts;
+    for (CutAttr cut : result.placement.getCuts()) {
+      if (cut.getAxis() == axis)
+        factors.append(cut.getFactors().begin(), cut.getFactors().end());
+      else
+        cuts.push_back(cut);
+    }
+    for (Attribute factor : factors)
+      if (auto own = dyn_cast<StringAttr>(factor))
+        part.levels.push_back(own);
+    factors.push_back(level);
+    part.levels.push_back(level);
+    auto others = PlacementAttr::get(nest.getContext(), cuts);
+    cuts.push_back(
+        CutAttr::get(nest.getContext(), axis, factors, LayoutAttr()));
+    result.placement = PlacementAttr::get(nest.getContext(), cuts);
+    auto type = cast<BufferType>(part.partial.getType());
+    NamedAttribute box(builder.getStringAttr(axis),
+                       builder.getI64IntegerAttr(getRanks(part.levels)));
+    part.sum = result.memory = makeMemory(type, 1, result.placement);
+    part.outgoing = makeMemory(type, 1, others, box);
+    part.incoming = makeMemory(type, 1, others, box);
+  }
+  auto tileOf = [&](const Scattered &part, Value memory, Value member) {
+    std::pair<StringRef, Part> at(part.axis,
+                                  getPart(part.levels, level, member));
+    return getTileAt(memory, at);
+  };
+  for (const Scattered &part : moved) {
+    Value own = tileOf(part, part.partial, rank);
+    CopyOp::create(builder, loc, own, tileOf(part, part.sum, rank));
+  }
+  forEachHop(level, [&](Value to, Value from) {
+    SmallVector<Value> came, sums;
+    for (const Scattered &part : moved) {
+      Value packed = tileOf(part, part.outgoing, to);
+      CopyOp::create(builder, loc, tileOf(part, part.partial, to), packed);
+      came.push_back(tileOf(part, part.incoming, rank));
+      exchange(level, packed, to, came.back(), from);
+      sums.push_back(tileOf(part, part.sum, rank));
+    }
+    merge(store, came, sums);
+  });
+}

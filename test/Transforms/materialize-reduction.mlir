@@ -1,0 +1,198 @@
+// RUN: mercury-opt %s --commir-infer-placement --commir-materialize-communication --cse -split-input-file | FileCheck %s
+// RUN: mercury-opt %s --commir-to-llvm -split-input-file -o /dev/null
+
+//===----------------------------------------------------------------------===//
+// R4: everybody gets everybody's partial sums and adds them in one order
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @r4_all_reduce
+// CHECK: %[[SUM:.*]] = commir.part %C [] :
+// CHECK: commir.fill %[[SUM]] with 0.0
+// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[SUM]] :
+// CHECK: %[[SLOTS:.*]] = commir.alloc slots 4 placement [] parts {}
+// CHECK: %[[TOKEN:.*]] = commir.all_gather.start %[[SUM]] into %[[SLOTS]] on "gpu" :
+// CHECK: commir.wait %[[TOKEN]]
+// CHECK: commir.fill %[[SUM]] with 0.0
+// CHECK: scf.for %[[MEMBER:.*]] = %c0{{.*}} to %c4
+// CHECK:   %[[PARTIAL:.*]] = commir.part %[[SLOTS]] slot %[[MEMBER]] []
+// CHECK:   commir.accumulate %[[PARTIAL]] to %[[SUM]]
+commir.mesh @mesh(gpu = 4)
+commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> replicate [gpu]) {
+  commir.for i, j, k of 4 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// R5: each rank gets the partial sums of its own part
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @r5_reduce_scatter
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
+// CHECK: %[[PARTIAL:.*]] = commir.alloc slots 1 placement [] parts {}
+// CHECK: commir.launch "matmul"
+// CHECK: %[[SUM:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {}
+// CHECK: %[[OUT:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64}
+// CHECK: %[[IN:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64}
+// CHECK: %[[OWN:.*]] = commir.part %[[PARTIAL]] [i : %[[R]] of 4]
+// CHECK: %[[MINE:.*]] = commir.part %[[SUM]] [i : %[[R]] of 4]
+// CHECK: commir.copy %[[OWN]] to %[[MINE]]
+// CHECK: scf.for %{{.*}} = %c1{{.*}} to %c4
+// CHECK:   %[[PACKED:.*]] = commir.part %[[OUT]] [i : %[[TO:.*]] of 4]
+// CHECK:   %[[THEIRS:.*]] = commir.part %[[PARTIAL]] [i : %[[TO]] of 4]
+// CHECK:   commir.copy %[[THEIRS]] to %[[PACKED]]
+// CHECK:   %[[CAME:.*]] = commir.part %[[IN]] [i : %[[R]] of 4]
+// CHECK:   %[[TOKEN:.*]] = commir.exchange.start %[[PACKED]] to %[[TO]], %[[CAME]] from %{{.*}} on "gpu"
+// CHECK:   commir.wait %[[TOKEN]]
+// CHECK:   commir.accumulate %[[CAME]] to %[[MINE]]
+commir.mesh @mesh(gpu = 4)
+commir.program @r5_reduce_scatter on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  commir.for i, j, k of 4 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// R6: the sum of a part goes to the rank that works on the part next
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @r6_shifted_reduction
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
+// CHECK: %[[PARTIAL:.*]] = commir.alloc slots 2 placement [] parts {i = 4 : i64} : !commir.buffer<[i, j], f32>
+// CHECK: %[[IN:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64} : !commir.buffer<[i, j], f32>
+// CHECK: %[[FIRST:.*]] = commir.part %[[IN]] [i : %{{.*}} of 4]
+// CHECK: commir.fill %[[FIRST]] with 0.0
+// CHECK: scf.for %[[STEP:.*]] = %c0{{.*}} to %c4
+// CHECK:   %[[STARTED:.*]] = arith.cmpi ne, %[[STEP]], %c0
+// CHECK:   %[[LEAVING:.*]] = commir.part %[[PARTIAL]] slot %{{.*}} [i : %[[LAST:.*]] of 4]
+// CHECK:   %[[COMING:.*]] = commir.part %[[IN]] [i : %[[NOW:.*]] of 4]
+// CHECK:   %[[TOKEN:.*]] = commir.exchange.start %[[LEAVING]] to %{{.*}}, %[[COMING]] from %{{.*}} on "gpu" when %[[STARTED]]
+// CHECK:   %[[HERE:.*]] = commir.part %[[PARTIAL]] slot %{{.*}} [i : %[[NOW]] of 4]
+// CHECK:   commir.fill %[[HERE]] with 0.0
+// CHECK:   commir.launch "matmul" ins({{.*}}) outs(%[[HERE]] :
+// CHECK:   commir.wait %[[TOKEN]]
+// CHECK:   commir.accumulate %[[COMING]] to %[[HERE]]
+// CHECK: %[[MINE:.*]] = commir.part %C [i : %[[R]] of 4]
+// CHECK: commir.accumulate %{{.*}} to %[[MINE]]
+// CHECK-NOT: commir.exchange.start
+commir.mesh @mesh(gpu = 4)
+commir.program @r6_shifted_reduction on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// R7: one level moves from one axis to another, before or after the loops
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @r7_input
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
+// CHECK: %[[INSIDE:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {} : !commir.buffer<[i, k], f32>
+// CHECK: commir.part %A [i : %[[R]] of 4, k : %[[R]] of 4]
+// CHECK: %[[OUT:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64, k = 4 : i64}
+// CHECK: %[[IN:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64, k = 4 : i64}
+// CHECK: scf.for
+// CHECK:   %[[PACKED:.*]] = commir.part %[[OUT]] [i : %[[TO:.*]] of 4, k : %[[R]] of 4]
+// CHECK:   %[[BOX:.*]] = commir.part %A [i : %[[TO]] of 4, k : %[[R]] of 4]
+// CHECK:   commir.copy %[[BOX]] to %[[PACKED]]
+// CHECK:   %[[CAME:.*]] = commir.part %[[IN]] [i : %[[R]] of 4, k : %[[FROM:.*]] of 4]
+// CHECK:   commir.exchange.start %[[PACKED]] to %[[TO]], %[[CAME]] from %[[FROM]] on "gpu"
+// CHECK:   %[[THERE:.*]] = commir.part %[[INSIDE]] [i : %[[R]] of 4, k : %[[FROM]] of 4]
+// CHECK:   commir.copy %[[CAME]] to %[[THERE]]
+// CHECK: %[[READ:.*]] = commir.part %[[INSIDE]] [i : %[[R]] of 4]
+// CHECK: commir.launch "matmul" ins(%[[READ]],
+commir.mesh @mesh(gpu = 4)
+commir.program @r7_input on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> at [k -> gpu],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r7_output
+// CHECK: commir.launch "matmul"
+// CHECK: scf.for
+// CHECK:   commir.exchange.start
+// CHECK:   %[[THERE:.*]] = commir.part %C [i : %{{.*}} of 4, j : %{{.*}} of 4]
+// CHECK:   commir.copy %{{.*}} to %[[THERE]]
+commir.mesh @mesh(gpu = 4)
+commir.program @r7_output on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> at [j -> gpu]) {
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// A part of a whole copy is there already.
+// CHECK-LABEL: commir.program @r7_slice
+// CHECK: commir.copy
+// CHECK-NOT: commir.exchange.start
+commir.mesh @mesh(gpu = 4)
+commir.program @r7_slice on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> at [],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
