@@ -49,6 +49,14 @@ def test_run_takes_a_program_of_the_user(tmp_path):
     mercury("run", program, "--schedule", str(tmp_path / "schedule.txt"))
 
 
+def test_run_says_what_is_wrong_in_a_file(tmp_path):
+    (tmp_path / "broken.py").write_text("import mercury as mc\ndef f(:\n")
+    program = f"{tmp_path / 'broken.py'}:f"
+    printed = mercury("run", program, "--strategy", "ring", code=1)
+    assert "cannot be run: SyntaxError" in printed
+    assert "Traceback" not in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -60,6 +68,11 @@ def test_run_takes_a_program_of_the_user(tmp_path):
         (["attention", "--strategy", "ring", "--set", "size=4"], "no parameter ['size']"),
         (["attention", "--strategy", "ring", "--set", "sq"], "expected settings such as"),
         (["attention", "--strategy", "ring", "--mask", "window"], "expected full, causal"),
+        (["attention", "--strategy", "ring", "--mask", "window(--3)"], "expected full, causal"),
+        (["attention", "--strategy", "ring", "--mask", "window(2,3"], "expected full, causal"),
+        (["attention", "--strategy", "ring", "--set", "sq=1,sq=2"], "'sq' is set twice"),
+        (["attention", "--strategy", "ring", "--set", "d=0"], "d of at least 1"),
+        (["attention", "--strategy", "ring", "--mesh", "gpu=2,gpu=3"], "is given twice"),
         (["matmul", "--strategy", "ring"], "'sq' is none; the loops are"),
     ],
 )
@@ -71,7 +84,9 @@ def test_run_says_what_is_wrong(arguments, message):
 
 
 def test_strategies_are_listed_and_shown():
-    assert "RingAttention" in mercury("strategies")
+    listed = mercury("strategies")
+    assert "RingAttention" in listed
+    assert "[i, j]" in listed  # and not taken for markup
     shown = mercury("strategies", "usp", "--mesh", "node=2,gpu=4")
     assert shown.startswith("parallelize(h, gpu); parallelize(sq, node); shift(sk, by=sq)")
     assert "transform.commir.shift" in shown

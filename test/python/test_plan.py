@@ -59,6 +59,8 @@ def test_data_that_does_not_fit_is_refused(plan):
     shards[1]["A"] = np.ones((5, 3), np.float32).T
     with pytest.raises(mc.RunError, match="not contiguous"):
         plan.run(shards)
+    with pytest.raises(mc.RunError, match="has 3 shards, one a rank, got 2"):
+        plan.layout("C").gather([np.ones((1, 1))] * 2)
     with pytest.raises(mc.RunError, match="on rank 0 has shape"):
         plan.layout("C").gather([np.ones((1, 1))] * 3)
 

@@ -159,6 +159,50 @@ def unused_result(p, i, j):
         (c[i, j],) = p.kernel("k", a[i, j], results=[(i, j)], signature="m n -> m n")
 
 
+def part_of_a_constant(p, i, j):
+    with p.loops(i, j):
+        p.input("A", (i, 16), "f32")[i, 0:3]
+
+
+def number_for_a_constant(p, i, j):
+    with p.loops(i, j):
+        p.input("A", (i, 16), "f32")[i, 16]
+
+
+def two_ellipses(p, i, j):
+    with p.loops(i, j):
+        p.input("A", (i, 16), "f32")[..., ...]
+
+
+def axis_looped_twice(p, i, j):
+    with p.loops(i, j, i):
+        pass
+
+
+def axis_of_nobody(p, i, j):
+    with p.loops(i, ProgramBuilder("other").axes(z=3)[0]):
+        pass
+
+
+def no_output(p, i, j):
+    p.input("A", (i, j), "f32")
+
+
+def reduced_over_nothing(p, i, j):
+    a, b = p.input("A", (i, 4), "f32"), p.input("B", (4, 3), "f32")
+    c = p.output("C", (i, 3), "f32")
+    with p.loops(i):
+        c[i, :] = p.reduce(j, merge="sum", body=lambda: p.matmul(a[i, :], b[:, :]))
+
+
+def one_axis_twice(p, i, j):
+    # Queries and keys over one axis: a cut would take keys from queries of other parts.
+    q, o = p.input("Q", (j, i, 1, 2), "f32"), p.output("O", (j, i, 1, 2), "f32")
+    lse = p.output("L", (j, 1, i), "f32")
+    with p.loops(i, j):
+        o[...], lse[...] = p.attention(q[...], q[...], q[...], scale=1.0)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -178,6 +222,14 @@ def unused_result(p, i, j):
         (half_a_pair, "gives 2 results, and 1 of them are stored"),
         (mask_name, "expected a mask, 'full' or 'causal', got 'triangular'"),
         (unused_result, "results of kernel 'k' are not used"),
+        (part_of_a_constant, r"buffer A\[i, 16\] is indexed as A\[i, :\]|constant ones by ':'"),
+        (number_for_a_constant, "constant ones by ':'"),
+        (two_ellipses, "indexed as A"),
+        (axis_looped_twice, "a loop over axis 'i' already"),
+        (axis_of_nobody, "'z' is no axis of program 'made'; its axes are i, j"),
+        (no_output, "has no output; declare one with p.output"),
+        (reduced_over_nothing, "a reduced axis must be a dimension of a loaded buffer, 'j'"),
+        (one_axis_twice, "must not run over one axis, 'i'; declare an axis for each"),
     ],
 )
 def test_a_wrong_program_says_what_is_wrong(body, message):
@@ -214,7 +266,7 @@ def test_a_wrong_boundary_says_what_is_wrong(boundary, message):
 def test_meshes():
     assert mc.Mesh.parse("node=2,gpu=4") == mc.Mesh(node=2, gpu=4)
     assert mc.Mesh(node=2, gpu=4).coordinates(7) == {"node": 1, "gpu": 3}
-    for wrong in ("", "gpu", "gpu=x", "gpu=0", "4"):
+    for wrong in ("", "gpu", "gpu=x", "gpu=0", "4", "gpu=2,gpu=3", "gpu=²"):
         with pytest.raises(mc.ProgramError):
             mc.Mesh.parse(wrong)
     with pytest.raises(mc.ProgramError, match="must be at least 1, got 0"):
@@ -255,3 +307,38 @@ def test_two_nests_over_one_axis():
     schedule = mc.Schedule(mesh(), mc.Mesh(gpu=2))
     schedule.parallelize("i", "gpu").parallelize("i_", "gpu")
     assert trial(schedule.compile()).right
+
+
+def test_a_shared_position_is_not_counted_twice():
+    @mc.program
+    def halves(p, rows=8):
+        i, j, k = p.axes(i=rows, j=4, k=4)
+        a, b = p.input("A", (i / 2, k), "f32"), p.input("B", (k, j), "f32")
+        c = p.output("C", (i / 2, j), "f32")
+        with p.loops(i, j):
+            c[i / 2, j] = p.reduce(k, merge="sum", body=lambda: p.matmul(a[i / 2, k], b[k, j]))
+
+    assert trial(mc.Schedule(halves(), mc.Mesh(gpu=3)).parallelize("j", "gpu").compile()).right
+    with pytest.raises(mc.CompileError, match="'i' is cut where only 'i/2' is a dimension"):
+        mc.Schedule(halves(), mc.Mesh(gpu=3)).tile("i", 3).compile()
+
+
+def test_names_that_are_no_identifiers_of_python():
+    @mc.program
+    def odd(p):
+        axes = p.axes(**{"λ": 6, "for": 5, "true": 4})
+        rows, columns, depth = axes
+        a, b = p.input("é", (rows, depth), "f32"), p.input("in", (depth, columns), "f32")
+        c = p.output("class", (rows, columns), "f32")
+        with p.loops(rows, columns):
+            c[rows, columns] = p.reduce(
+                depth, merge="sum", body=lambda: p.matmul(a[rows, depth], b[depth, columns])
+            )
+
+    schedule = mc.Schedule(odd(), mc.Mesh(**{"lambda": 2}))
+    schedule.parallelize("for", "lambda").shift("λ", by="for").shard("in", "true", "lambda")
+    again = mc.Schedule(odd(), mc.Mesh(**{"lambda": 2})).apply(schedule.recipe())
+    assert again.ir() == schedule.ir()
+    assert str(mc.Schedule(odd(), mc.Mesh(**{"lambda": 2})).apply(str(schedule))) == str(
+        schedule
+    )

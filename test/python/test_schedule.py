@@ -141,3 +141,11 @@ def test_strategies_are_named():
     ]
     with pytest.raises(mc.ScheduleError, match="no strategy 'star'; they are context-parallel"):
         mc.strategies.get("star")
+
+
+def test_a_copy_goes_its_own_way():
+    schedule = attention(mc.Mesh(gpu=2)).parallelize("sq", "gpu")
+    other = schedule.copy().shift("sk", by="sq")
+    assert schedule.recipe() == "parallelize(sq, gpu)"
+    assert "shift" not in schedule.ir()
+    assert "shift" in other.ir()
