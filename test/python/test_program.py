@@ -237,6 +237,12 @@ def test_a_wrong_program_says_what_is_wrong(body, message):
         build(body)
 
 
+def test_an_unknown_layout_is_named():
+    program = mc.programs.matmul(m=4, layout={"i": "spiral"})
+    with pytest.raises(mc.ProgramError, match="axis<i = 4 spiral>: expected '>'"):
+        mc.Schedule(program, mc.Mesh(gpu=2))
+
+
 def test_a_compiler_error_has_the_python_line():
     def unknown_kernel(p, i, j):
         a, c = p.input("A", (i, j), "f32"), p.output("C", (i, j), "f32")

@@ -286,3 +286,9 @@ def test_a_zero_output_and_a_lost_tile_are_wrong():
     late = whole.copy()
     late[3, 3] = np.nan
     assert reference.relative_error(late, whole) == np.inf
+
+
+def test_long_sums_are_judged_by_their_length():
+    program = mc.programs.attention(h=1, sq=2, sk=16384, d=4, dtype="f32")
+    check(mc.Schedule(program, mc.Mesh(gpu=2)))
+    check(mc.strategies.get("tree").schedule(mc.Mesh(gpu=5), program))

@@ -69,6 +69,8 @@ def test_a_recipe_is_applied_whole_or_not_at_all():
         ("sq", r"expected a transform such as shift\(sk, by=sq\), got 'sq'"),
         ("shift(sk)", r"cannot apply shift\(sk\).*'by'"),
         ("tile(sk, 2.5)", "expected a name, a number or a list, got '2.5'"),
+        ("shift(sk, by=sq, reads=x)", "shift .* reads x does not read as a transform"),
+        ("shift(sk, by=sq, link=int7)", "link int7 does not read as a transform"),
         ("tile(sk, 0)", "must be tiled into a number of parts or a level, got 0"),
         ("tile(sk, node)", "must be tiled into a number of parts or a level, got 'node'"),
         ("tile(sk, 2, names=[a])", "must have two new names"),
@@ -99,7 +101,7 @@ def test_a_wrong_step_says_what_is_wrong(recipe, message):
 
 
 def test_a_script_that_does_not_parse_says_where():
-    with pytest.raises(mc.ScheduleError, match="expected"):
+    with pytest.raises(mc.ScheduleError, match="the script does not read"):
         attention(mc.Mesh(gpu=4)).apply("transform.named_sequence nonsense")
     with pytest.raises(mc.ScheduleError, match=r"could not find.*__transform_main"):
         attention(mc.Mesh(gpu=4)).apply("// transform.named_sequence\nmodule {}")

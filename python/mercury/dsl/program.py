@@ -183,21 +183,27 @@ class _IRBuilder:
         assert isinstance(made, ProgramError)
         return made
 
+    def _unreadable(self, text: str, error: Any) -> ProgramError:
+        """Say what is wrong in a piece of the program, at the program's line."""
+        why = "; ".join(d.message for d in error.error_diagnostics)
+        return ProgramError(f"{text}: {why}", location=str(self.program._source))
+
     def _attr(self, text: str) -> Any:
         try:
             return self.ir.Attribute.parse(text)
         except self.ir.MLIRError as error:
-            raise self._error(error) from None
+            raise self._unreadable(text, error) from None
 
     def _array(self, texts: Sequence[str]) -> Any:
         return self.ir.ArrayAttr.get([self._attr(text) for text in texts])
 
     def _type(self, kind: str, dims: Sequence[Dim], dtype: str) -> Any:
         text = ", ".join(_dim(dim) for dim in dims)
+        whole = f"!commir.{kind}<[{text}], {dtype}>"
         try:
-            return self.ir.Type.parse(f"!commir.{kind}<[{text}], {dtype}>")
+            return self.ir.Type.parse(whole)
         except self.ir.MLIRError as error:
-            raise self._error(error) from None
+            raise self._unreadable(whole, error) from None
 
     def _mesh(self) -> None:
         levels = [f"#commir.level<{_name(n)} = {s}>" for n, s in self.mesh.levels]

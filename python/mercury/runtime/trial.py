@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod, sqrt
 
 import numpy as np
 
 from .. import reference
+from ..dsl import Program
+from ..dsl.builder import Store
 from .dtypes import decode, encode
 from .plan import Plan
 from .sim import RunReport, SimOptions
 
 __all__ = ["LIMITS", "Trial", "trial"]
 
-# The largest error of a result in its dtype that rounding explains; half a unit in the
-# last place is 2^-24, 2^-11 and 2^-8 times 0.5. A zero result has error 1.
+# The largest error that rounding explains in a result of up to 1024 terms: some units in
+# the last place of its dtype. A zero result has error 1.
 LIMITS = {"f64": 1e-13, "f32": 2e-6, "f16": 5e-4, "bf16": 4e-3}
 
 
@@ -71,6 +74,19 @@ def trial(plan: Plan, seed: int = 0, options: SimOptions | None = None) -> Trial
             name: reference.relative_error(found[name], whole)
             for name, whole in expected.items()
         },
-        limits={buffer.name: LIMITS[buffer.dtype] for buffer in outputs},
+        limits=_limits(plan.program),
         report=plan.report,
     )
+
+
+def _limits(program: Program) -> dict[str, float]:
+    """Give the limit of each output; rounding grows with the root of the terms summed."""
+    limits = {}
+    for nest in program.nests:
+        for store in nest.ops:
+            if not isinstance(store, Store):
+                continue
+            terms = prod(axis.extent for axis in store.merge.over) if store.merge else 1
+            for buffer in store.buffers:
+                limits[buffer.name] = LIMITS[buffer.dtype] * max(1.0, sqrt(terms / 1024))
+    return limits

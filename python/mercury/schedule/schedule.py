@@ -261,9 +261,10 @@ class Schedule:
         source = here()
         where = f"loc({quote(source.file)}:{source.line}:0)"
         line = f"transform.commir.{transform} {operands} in %program : !transform.any_op"
-        return self._transform(f"{_HEAD}    {line} {where}\n{_TAIL}")
+        step = f"{transform} {operands}"
+        return self._transform(f"{_HEAD}    {line} {where}\n{_TAIL}", step)
 
-    def _transform(self, script: str) -> Schedule:
+    def _transform(self, script: str, step: str = "") -> Schedule:
         """Apply a script to a clone, and take the clone when all of it was legal."""
         from .._mlir import ir  # noqa: PLC0415 (no work at import)
         from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
@@ -272,8 +273,11 @@ class Schedule:
             try:
                 parsed = ir.Module.parse(script)
             except ir.MLIRError as error:
-                messages = [[(str(d.location), d.message)] for d in error.error_diagnostics]
-                raise ScheduleError.from_diagnostics(messages, otherwise=str(error)) from None
+                why = "; ".join(d.message for d in error.error_diagnostics) or str(error)
+                raise ScheduleError(
+                    f"{step or 'the script'} does not read as a transform: {why}",
+                    location=str(here()),
+                ) from None
             module, diagnostics = _mercury.apply_schedule(self._module, parsed)
             if module is None:
                 raise ScheduleError.from_diagnostics(
