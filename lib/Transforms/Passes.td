@@ -47,8 +47,11 @@ def MaterializeCommunication
     - R7: a buffer lives elsewhere outside: one level moves between two of its
       dimensions (all-to-all), is dropped (gather) or added (slice).
 
-    Fails when a program needs another rule (R8, R9), or another way of one of
-    these, naming it.
+    - R9: shifts nest on several levels: the inner ring starts with what the
+      outer one brought, and the outer hop runs under it.
+
+    Fails when a program needs another rule (R8), or another way of one of these,
+    naming it.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];

@@ -431,26 +431,6 @@ commir.program @r8_result_whole_everywhere on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 commir.mesh @mesh(node = 2, gpu = 4)
-commir.program @r9_double_ring on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R9 (shifts of 'B' nest on two levels)}}
-  commir.for i of 8 parallel(node, gpu), j,
-      k_node in k of 2 shift(by i on node), k_gpu in k of 4 shift(by i on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @r8_shifted_on_one_level_of_two on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32> shard [k -> node])

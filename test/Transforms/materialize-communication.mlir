@@ -572,3 +572,44 @@ commir.program @two_nests on @mesh axes(i = 8, j = 8, k = 8)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// R9: the inner ring starts with what the outer one brought, which is sent on
+// while the inner one runs
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @r9_double_ring
+// CHECK-DAG: %[[NODE:.*]] = commir.group_rank "node"
+// CHECK-DAG: %[[GPU:.*]] = commir.group_rank "gpu"
+// CHECK: %[[OUTER:.*]] = commir.alloc slots 2 placement [] parts {k = 8 : i64}
+// CHECK: %[[INNER:.*]] = commir.alloc slots 2 placement [] parts {k = 8 : i64}
+// CHECK: scf.for
+// CHECK:   %[[START:.*]] = arith.select
+// CHECK:   %[[FAR:.*]] = commir.exchange.start %[[START]] to %{{.*}} on "node" when
+// CHECK:   scf.for
+// CHECK-DAG: commir.part %[[INNER]] slot
+// CHECK-DAG: commir.part %[[OUTER]] slot
+// CHECK:     %[[HELD:.*]] = arith.select
+// CHECK:     %[[NOW:.*]] = arith.select %{{.*}}, %[[HELD]],
+// CHECK:     %[[NEAR:.*]] = commir.exchange.start %[[NOW]] to %{{.*}} on "gpu" when
+// CHECK:     commir.launch "matmul"
+// CHECK:     commir.wait %[[NEAR]]
+// CHECK:   commir.wait %[[FAR]]
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @r9_double_ring on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 8 parallel(node, gpu), j,
+      k_node in k of 2 shift(by i on node), k_gpu in k of 4 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

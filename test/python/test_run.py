@@ -93,25 +93,18 @@ def test_attention_of_random_shapes_ranks_and_schedules(case):
 
 # What a strategy needs that is not lowered yet, on these meshes.
 NOT_LOWERED = {
-    "one": {
-        "double-ring": "R9",
-        "async-tp": "R3 by pull",
-        "cannon": "R3 with several terms|R3 by pull",
-    },
+    "one": {"async-tp": "R3 by pull", "cannon": "R3 with several terms|R3 by pull"},
     "two": {
-        "ring": "R9",
-        "double-ring": "R9",
         "ulysses": "R8",
         "shifted-reduction": "R9",
-        "ag-gemm-shifted": "R9",
         "gemm-rs-shifted": "R9",
-        "async-tp": "R9|R3 by pull",
+        "async-tp": "R3 by pull",
         "cannon": "R3 with several terms",
     },
 }
 
 
-@pytest.mark.parametrize("mesh", ["gpu=1", "gpu=3", "gpu=4", "node=2,gpu=3"])
+@pytest.mark.parametrize("mesh", ["gpu=1", "gpu=3", "gpu=4", "node=2,gpu=3", "node=3,gpu=2"])
 @pytest.mark.parametrize("strategy", mc.strategies.names())
 def test_strategies(strategy, mesh):
     method = mc.strategies.get(strategy)
@@ -124,9 +117,7 @@ def test_strategies(strategy, mesh):
     }[method.program.name]()
     schedule = method.schedule(ranks, program)
     needed = NOT_LOWERED["two" if len(ranks.levels) > 1 else "one"].get(strategy)
-    # Split as evenly as it divides, 3 ranks are 3 x 1: one ring.
-    one_ring = ranks.size == 3 and strategy == "double-ring"
-    if needed is None or one_ring or ranks.size == 1:
+    if needed is None or ranks.size == 1:
         check(schedule)
         return
     with pytest.raises(mc.CompileError, match=f"needs rule ({needed})"):
@@ -158,6 +149,25 @@ def test_boundaries_other_than_the_schedule_wants(given, kept):
     boundary = {"A": {given: "gpu"} if given else {}, "C": {kept: "gpu"} if kept else {}}
     schedule = mc.Schedule(program, mc.Mesh(gpu=4), boundary).parallelize("i", "gpu")
     check(schedule)
+
+
+def test_a_double_ring_sends_each_part_once_over_the_slow_level():
+    nodes, gpus, m, depth = 3, 2, 23, 7
+    program = mc.programs.matmul(m=m, n=10, depth=depth, dtype="f32")
+    mesh = mc.Mesh(node=nodes, gpu=gpus)
+    result = check(mc.strategies.get("ag-gemm-shifted").schedule(mesh, program))
+    whole = m * depth * 4
+    # Every part of A goes to every other node once, and there around the ring.
+    assert result.report.bytes_sent == {
+        "node": (nodes - 1) * whole,
+        "gpu": nodes * (gpus - 1) * whole,
+    }
+
+
+def test_three_levels_nest():
+    program = mc.programs.attention(b=2, h=4, group=2, sq=29, sk=23, d=8, mask="causal")
+    mesh = mc.Mesh(rack=2, node=3, gpu=2)
+    check(mc.strategies.get("double-ring").schedule(mesh, program))
 
 
 def test_partial_results_move_as_often_as_they_must():

@@ -74,11 +74,12 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
                                      "this version does not lower yet";
     Value buffer = load.getBuffer();
     Value tile = getTile(memory[buffer]);
-    if (auto it = arrived.find(buffer); it != arrived.end()) {
-      Value came = getTile(it->second.slots, it->second.slot);
-      tile = arith::SelectOp::create(builder, kernel.getLoc(), it->second.isOwn,
-                                     tile, came);
-    }
+    if (auto it = arrived.find(buffer); it != arrived.end())
+      for (const Arrival &arrival : it->second) {
+        Value came = getTile(arrival.slots, arrival.slot);
+        tile = arith::SelectOp::create(builder, kernel.getLoc(), arrival.isOwn,
+                                       tile, came);
+      }
     inputs.push_back(tile);
   }
   for (Value output : kernel.getOutputs()) {

@@ -58,15 +58,30 @@ Value NestExpander::getTileAt(Value memory,
 }
 
 NestExpander::Part NestExpander::getPart(ArrayRef<StringAttr> levels,
-                                         StringAttr level, Value member) {
+                                         StringAttr level, Value member,
+                                         StringRef axis) {
   Part part;
   for (StringAttr own : levels) {
-    Value index = own == level ? member : getRank(own);
+    Value index = own == level ? member : visiting.lookup({axis, own});
+    if (!index)
+      index = getRank(own);
     int64_t size = mesh.getLevelSize(own);
     part.index = part.index ? add(mul(part.index, size), index) : index;
     part.count *= size;
   }
   return part;
+}
+
+Value NestExpander::getHeldTile(const Ring &ring,
+                                std::pair<StringRef, Part> at) {
+  Value tile = getTileAt(ring.own, at);
+  if (auto outer = arrived.find(ring.buffer); outer != arrived.end())
+    for (const Arrival &arrival : outer->second) {
+      Value came = getTileAt(arrival.slots, at, arrival.slot);
+      tile = arith::SelectOp::create(builder, nest.getLoc(), arrival.isOwn,
+                                     tile, came);
+    }
+  return tile;
 }
 
 int64_t NestExpander::getRanks(ArrayRef<StringAttr> levels) {

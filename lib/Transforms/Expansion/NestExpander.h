@@ -131,8 +131,13 @@ private:
   Value getTileAt(Value memory, ArrayRef<std::pair<StringRef, Part>> at,
                   Value slot = {});
   /// The part of this rank in a cut over `levels`, with `member` in place of
-  /// its group rank on `level`.
-  Part getPart(ArrayRef<StringAttr> levels, StringAttr level, Value member);
+  /// its group rank on `level`. Inside the rings over `axis`, the parts that
+  /// the outer ones are at stand in place of its ranks on their levels.
+  Part getPart(ArrayRef<StringAttr> levels, StringAttr level, Value member,
+               StringRef axis = {});
+  /// The tile that outer rings brought of a buffer; its own where there are
+  /// none.
+  Value getHeldTile(const Ring &ring, std::pair<StringRef, Part> at);
   int64_t getRanks(ArrayRef<StringAttr> levels);
 
   /// Local memory for parts of a buffer.
@@ -167,8 +172,11 @@ private:
   llvm::StringMap<Value> ranks;
   /// Where the tile of each input is read, and each output merged.
   DenseMap<Value, Value> memory;
-  /// Where a step of a shifted loop finds its part of a buffer.
-  DenseMap<Value, Arrival> arrived;
+  /// Where the steps of shifted loops, outermost first, find their part of a
+  /// buffer.
+  DenseMap<Value, SmallVector<Arrival>> arrived;
+  /// Which part the ring over an axis on a level is at.
+  llvm::DenseMap<std::pair<StringRef, StringAttr>, Value> visiting;
   /// The buffers in the ring of each shifted loop.
   llvm::StringMap<SmallVector<Ring>> rings;
   /// The results that travel along each shifted loop, by store.

@@ -31,7 +31,8 @@ LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
       break;
     for (DimAttr dim : program.getBufferType(buffer).getDims())
       if (!outer.isParallel() && outer.getParts() > 1 && !dim.isConstant() &&
-          outer.isOver(dim.getAxis()))
+          outer.isOver(dim.getAxis()) &&
+          !(outer.getShift() && outer.getAxes() == loop.getAxes()))
         return needsRule("R3 under a loop over the buffer", "a slice moves");
   }
   Ring ring{argument, own, {}, {}};
@@ -51,6 +52,9 @@ LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
   return success();
 }
 
+/// R9: rings nest when several levels cut one axis. What the outer ring brought
+/// is where the inner one starts, and is sent on while that one runs.
+///
 /// Step t works on part p(t) = (d*t + r + o) mod n while p(t+1) arrives from
 /// the neighbour that works on it now. A part that comes home is not sent: the
 /// rank kept its own.
@@ -79,11 +83,12 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
     return arith::RemUIOp::create(builder, loc, step, constant(2));
   };
   auto ownTile = [&](const Ring &member) {
-    std::pair<StringRef, Part> at(axis, getPart(member.levels, level, rank));
-    return getTileAt(member.own, at);
+    return getHeldTile(member,
+                       {axis, getPart(member.levels, level, rank, axis)});
   };
   auto slotTile = [&](const Ring &member, Value part, Value slot) {
-    std::pair<StringRef, Part> at(axis, getPart(member.levels, level, part));
+    std::pair<StringRef, Part> at(axis,
+                                  getPart(member.levels, level, part, axis));
     return getTileAt(member.slots, at, slot);
   };
   SmallVector<Ring> &ring = rings[loop.getName()];
@@ -150,7 +155,7 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
     Value current = arith::SelectOp::create(builder, loc, own, kept, came);
     Value target = slotTile(member, nextPart, nextSlot);
     startHop(d, current, target, more);
-    arrived[member.buffer] = {own, member.slots, slot};
+    arrived[member.buffer].push_back({own, member.slots, slot});
   }
   // The sum of the last step's part leaves, that of this step's arrives.
   Value started =
@@ -171,12 +176,14 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
   }
   Part before = this->parts.lookup(axis.getValue());
   pushPart(axis, part, parts);
+  visiting[{axis, level}] = part;
   LogicalResult result = emitLoops(at + 1);
+  visiting.erase({axis, level});
   this->parts[axis.getValue()] = before;
   builder.setInsertionPoint(steps.getBody()->getTerminator());
   waitForAll();
   for (Ring &member : ring)
-    arrived.erase(member.buffer);
+    arrived[member.buffer].pop_back();
   for (auto &[store, results] : travelling) {
     SmallVector<Value> came, sums;
     for (const Traveller &traveller : results) {

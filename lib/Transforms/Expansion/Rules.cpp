@@ -163,7 +163,7 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   int64_t moved = 0;
   for (CutAttr cut : binding.getInside().getCuts()) {
     SmallVector<StringAttr> foreign;
-    LoopAttr shifted;
+    SmallVector<LoopAttr> shifted;
     for (Attribute factor : getFactors(mesh, cut)) {
       auto level = dyn_cast<StringAttr>(factor);
       // R1: the loop over the axis runs in parallel on the level.
@@ -173,21 +173,16 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
       for (LoopAttr loop : loops)
         if (loop.isOver(cut.getAxis()) && loop.getShift() &&
             llvm::is_contained(loop.getShift().getLevels(), level))
-          shifted = loop;
+          shifted.push_back(loop);
     }
     if (!foreign.empty() && ++moved > 1)
       return needsRule("R8",
                        "'" + getName(buffer) + "' moves along two of its axes");
-    if (foreign.size() > 1 && shifted) {
-      if (llvm::all_of(foreign, [&](StringAttr level) {
-            return isShiftedOver(cut.getAxis(), level);
-          }))
-        return needsRule("R9", "shifts of '" + getName(buffer) +
-                                   "' nest on two levels");
+    // Each level has its own ring, or none has one.
+    if (!shifted.empty() && shifted.size() != foreign.size())
       return needsRule("R8", "'" + getName(buffer) +
                                  "' is shifted on one of the levels that it "
                                  "moves over");
-    }
     for (StringAttr level : foreign)
       for (DimAttr dim : program.getBufferType(buffer).getDims())
         if (!dim.isConstant() && isParallelOver(dim.getAxis(), level))
@@ -195,15 +190,18 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
                                      level.getValue() +
                                      "', where another of its axes is "
                                      "parallel");
-    bool gathered = !foreign.empty() && !shifted;
+    bool gathered = !foreign.empty() && shifted.empty();
     if (!gathered && !followsLoops(cut))
       return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
                                  cut.getAxis() +
                                  "' otherwise than the loops run");
-    if (failed(gathered  ? gather(buffer, cut)
-               : shifted ? addToRing(buffer, cut, shifted)
-                         : success()))
+    if (gathered && failed(gather(buffer, cut)))
       return failure();
+    // Outermost first, as the loops are.
+    for (LoopAttr loop : loops)
+      if (llvm::is_contained(shifted, loop) &&
+          failed(addToRing(buffer, cut, loop)))
+        return failure();
   }
   return success();
 }

@@ -51,6 +51,9 @@ _CASES = (
     Case(strategy="context-parallel", mesh=mc.Mesh(gpu=5), program=lambda: _attention("f16")),
     Case(strategy="ulysses", mesh=mc.Mesh(gpu=3), program=lambda: _attention("bf16")),
     Case(strategy="usp", mesh=mc.Mesh(node=2, gpu=3), program=lambda: _attention("bf16")),
+    Case(
+        strategy="double-ring", mesh=mc.Mesh(node=2, gpu=3), program=lambda: _attention("bf16")
+    ),
     Case(strategy="hybrid", mesh=mc.Mesh(node=2, gpu=2), program=lambda: _attention("f32")),
     Case(strategy="tree", mesh=mc.Mesh(gpu=4), program=lambda: _decode("bf16")),
     Case(strategy="ag-gemm-shifted", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("f32")),
