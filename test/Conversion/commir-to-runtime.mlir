@@ -225,8 +225,10 @@ func.func @fill_and_convert(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !a, %b
 
 // Between tiles of one type, of any strides, elements are copied one by one.
 // CHECK-LABEL: func.func @strided_copy(
-// CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xf32,
+// CHECK-SAME: %[[SOURCE:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[TARGET:[^:]*]]: memref<?x?xf32,
 // CHECK: scf.if
+// CHECK: %[[A:.*]] = builtin.unrealized_conversion_cast %[[SOURCE]] : {{.*}} to memref<?x?xi32,
+// CHECK: %[[B:.*]] = builtin.unrealized_conversion_cast %[[TARGET]] : {{.*}} to memref<?x?xi32,
 // CHECK: %[[ROWS:.*]] = memref.dim %[[A]], %c0
 // CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %[[ROWS]] step %c1
 // CHECK: %[[COLUMNS:.*]] = memref.dim %[[A]], %c1

@@ -589,12 +589,10 @@ commir.program @two_nests on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK:   %[[START:.*]] = arith.select
 // CHECK:   %[[FAR:.*]] = commir.exchange.start %[[START]] to %{{.*}} on "node" when
 // CHECK:   scf.for
-// CHECK-DAG: commir.part %[[INNER]] slot
-// CHECK-DAG: commir.part %[[OUTER]] slot
+// CHECK:     %[[NEAR:.*]] = commir.exchange.start %{{.*}} to %{{.*}} on "gpu" when
 // CHECK:     %[[HELD:.*]] = arith.select
 // CHECK:     %[[NOW:.*]] = arith.select %{{.*}}, %[[HELD]],
-// CHECK:     %[[NEAR:.*]] = commir.exchange.start %[[NOW]] to %{{.*}} on "gpu" when
-// CHECK:     commir.launch "matmul"
+// CHECK:     commir.launch "matmul" ins(%{{.*}}, %[[NOW]] :
 // CHECK:     commir.wait %[[NEAR]]
 // CHECK:   commir.wait %[[FAR]]
 commir.mesh @mesh(node = 2, gpu = 4)

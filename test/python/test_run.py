@@ -302,3 +302,10 @@ def test_long_sums_are_judged_by_their_length():
     program = mc.programs.attention(h=1, sq=2, sk=16384, d=4, dtype="f32")
     check(mc.Schedule(program, mc.Mesh(gpu=2)))
     check(mc.strategies.get("tree").schedule(mc.Mesh(gpu=5), program))
+
+
+def test_bfloat16_is_copied_as_bits():
+    # LLVM cannot select code for the vectors that a copy of these shapes becomes.
+    program = mc.programs.matmul(m=9, n=8, depth=3, dtype="bf16")
+    schedule = mc.Schedule(program, mc.Mesh(node=2, gpu=4))
+    check(schedule.tile("k", 2).shard("A", "i", "gpu"))

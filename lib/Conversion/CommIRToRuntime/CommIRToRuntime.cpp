@@ -35,6 +35,7 @@ private:
   void convert(ExchangeStartOp op);
   void convert(AllGatherStartOp op);
   SmallVector<Value> loopOver(Value tile);
+  Value getBits(Value tile);
   void convert(CopyOp op);
   void convert(AccumulateOp op);
   LogicalResult convertFlat(Operation *op, StringRef kernel, Value source,
@@ -324,10 +325,22 @@ SmallVector<Value> FunctionConverter::loopOver(Value tile) {
   return indices;
 }
 
+/// The same memory as integers. A copy need not know what it copies, and LLVM's
+/// back ends do not know all vectors of bf16.
+Value FunctionConverter::getBits(Value tile) {
+  auto type = cast<MemRefType>(tile.getType());
+  auto bits = MemRefType::get(
+      type.getShape(), builder.getIntegerType(type.getElementTypeBitWidth()),
+      type.getLayout(), type.getMemorySpace());
+  return UnrealizedConversionCastOp::create(builder, loc, bits, tile)
+      .getResult(0);
+}
+
 void FunctionConverter::convert(CopyOp op) {
-  SmallVector<Value> indices = loopOver(op.getSource());
-  Value element = memref::LoadOp::create(builder, loc, op.getSource(), indices);
-  memref::StoreOp::create(builder, loc, element, op.getTarget(), indices);
+  Value source = getBits(op.getSource()), target = getBits(op.getTarget());
+  SmallVector<Value> indices = loopOver(source);
+  Value element = memref::LoadOp::create(builder, loc, source, indices);
+  memref::StoreOp::create(builder, loc, element, target, indices);
 }
 
 void FunctionConverter::convert(AccumulateOp op) {
