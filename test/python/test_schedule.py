@@ -151,3 +151,37 @@ def test_a_copy_goes_its_own_way():
     assert schedule.recipe() == "parallelize(sq, gpu)"
     assert "shift" not in schedule.ir()
     assert "shift" in other.ir()
+
+
+def test_a_script_lists_what_it_applied():
+    script = str(attention(mc.Mesh(gpu=2)).parallelize("sq", "gpu"))
+    helper = (
+        "  transform.named_sequence @unused(%program: !transform.any_op "
+        "{transform.readonly}) {\n"
+        '    transform.commir.tile "sk" into 2 in %program : !transform.any_op\n'
+        "    transform.yield\n  }\n"
+    )
+    head, rest = script.split("\n", 1)
+    schedule = attention(mc.Mesh(gpu=2)).apply(f"{head}\n{helper}{rest}")
+    assert schedule.recipe() == "parallelize(sq, gpu)"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"direction": "-1 offset 3"}, "direction must be a whole number, got '-1 offset 3'"),
+        ({"link": "bf16 in %program"}, "link must be a word"),
+        ({"reads": "pull chunks 2"}, "reads must be a word"),
+    ],
+)
+def test_an_option_is_not_text_of_a_script(options, message):
+    schedule = attention(mc.Mesh(gpu=2)).parallelize("sq", "gpu")
+    with pytest.raises(mc.ScheduleError, match=message):
+        schedule.shift("sk", by="sq", **options)
+
+
+def test_a_schedule_is_of_a_program_on_a_mesh():
+    with pytest.raises(mc.ProgramError, match="expected a program and a mesh"):
+        mc.Schedule(mc.programs.matmul, mc.Mesh(gpu=2))
+    with pytest.raises(mc.ProgramError, match="expected a program and a mesh"):
+        mc.Schedule(mc.programs.matmul(), 4)

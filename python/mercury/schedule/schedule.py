@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..dsl.mesh import Mesh
 from ..dsl.program import Boundary, Program
 from ..dsl.source import here, quote
-from ..errors import ScheduleError
+from ..errors import ProgramError, ScheduleError
 from .recipe import Call, format_recipe, parse_recipe
 from .step import OPS, call_of, shift_text
 from .step import names as as_list
@@ -58,6 +58,12 @@ class Schedule:
     """
 
     def __init__(self, program: Program, mesh: Mesh, boundary: Boundary | None = None) -> None:
+        if not isinstance(program, Program) or not isinstance(mesh, Mesh):
+            raise ProgramError(
+                f"expected a program and a mesh, as in Schedule(matmul(m=8), Mesh(gpu=2)), got "
+                f"{program!r} and {mesh!r}",
+                location=str(here()),
+            )
         self.program = program
         self._module = program.build(mesh, boundary)
         self._steps: list[str] = []
@@ -149,6 +155,19 @@ class Schedule:
             "chunks": chunks,
             "link": link,
         }
+        for key in ("direction", "offset", "chunks"):
+            if not isinstance(options[key], int):
+                raise ScheduleError(
+                    f"cannot shift loop '{loop}': {key} must be a whole number, got "
+                    f"{options[key]!r}",
+                    location=str(here()),
+                )
+        for key in ("reads", "results", "link"):
+            if options[key] is not None and not str(options[key]).isidentifier():
+                raise ScheduleError(
+                    f"cannot shift loop '{loop}': {key} must be a word, got {options[key]!r}",
+                    location=str(here()),
+                )
         return self._add("shift", shift_text(loop, by, options))
 
     def shard(self, buffer: str, axis: str, levels: str | Sequence[str]) -> Schedule:
@@ -284,7 +303,7 @@ class Schedule:
                     diagnostics, otherwise="the script cannot be applied"
                 )
             self._module = module
-            for op in _transforms(parsed.operation):
+            for op in _transforms(parsed):
                 text = op.operation.get_asm()
                 self._steps.append(_HANDLE.sub(" in %program : !transform.any_op", text))
                 self._calls.append(call_of(op))
@@ -300,11 +319,16 @@ def _mesh_of(module: Any) -> Mesh:
     raise ScheduleError("the module has no commir.mesh")
 
 
-def _transforms(op: Any) -> Iterator[Any]:
-    """Give the `transform.commir` ops inside an op, in order."""
-    for region in op.regions:
-        for block in region:
-            for inner in block:
-                if inner.operation.name.startswith("transform.commir."):
-                    yield inner
-                yield from _transforms(inner.operation)
+def _transforms(script: Any) -> Iterator[Any]:
+    """Give the `transform.commir` ops that a script applies, in order.
+
+    Other sequences of the script may be called by it, but are steps of none.
+    """
+    for op in script.body.operations:
+        attributes = op.operation.attributes
+        if op.operation.name == "builtin.module":
+            yield from _transforms(op)
+        elif "sym_name" in attributes and attributes["sym_name"].value == "__transform_main":
+            for step in op.operation.regions[0].blocks[0].operations:
+                if step.operation.name.startswith("transform.commir."):
+                    yield step
