@@ -21,6 +21,14 @@ def CommIR_TokenType : TypeDef<CommIR_Dialect, "Token"> {
   let summary = "a transfer under way; `commir.wait` takes it";
 }
 
+def CommIR_LeaseType : TypeDef<CommIR_Dialect, "Lease"> {
+  let mnemonic = "lease";
+  let summary = "leave for a level's group to read this rank's memory";
+}
+
+def CommIR_Memory
+    : AnyTypeOf<[CommIR_BufferType, AnyMemRef], "a buffer or its bytes">;
+
 def CommIR_Tile : AnyTypeOf<[CommIR_TileType, AnyMemRef], "a tile or memref">;
 
 def CommIR_GroupRankOp : CommIR_Op<"group_rank", [Pure]> {
@@ -158,6 +166,64 @@ def CommIR_AllGatherStartOp : CommIR_StartOp<"all_gather"> {
     $source `into` $target (`bytes` $bytes^ `:` type($bytes))? `on` $level
     (`along` custom<Name>($axis)^)? attr-dict `:` type($source) `,` type($target)
   }];
+}
+
+def CommIR_LeaseOpenOp : CommIR_Op<"lease.open"> {
+  let summary = "let the level's group read this rank's memory";
+  let description = [{
+    Every member of the group opens, and closes, the same leases in the same
+    order. The memory is not written before the lease is closed.
+
+    ```mlir
+    %lease = commir.lease.open %own on "gpu" : !commir.buffer<[sk], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_Memory:$memory, StrAttr:$level);
+  let results = (outs CommIR_LeaseType:$lease);
+  let assemblyFormat = "$memory `on` $level attr-dict `:` type($memory)";
+}
+
+def CommIR_LeaseMemoryOp : CommIR_Op<"lease.memory", [Pure]> {
+  let summary = "the memory that another member of the group leases";
+  let description = [{
+    It holds the parts that its owner's group rank says.
+
+    ```mlir
+    %theirs = commir.lease.memory %lease of %peer : !commir.buffer<[sk], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_LeaseType:$lease, Index:$peer);
+  let results = (outs CommIR_Memory:$memory);
+  let assemblyFormat = "$lease `of` $peer attr-dict `:` type($memory)";
+}
+
+def CommIR_PullStartOp : CommIR_StartOp<"pull"> {
+  let summary = "read a tile of leased memory of another member";
+  let description = [{
+    ```mlir
+    // gpu:    0        1        2          0           1        2
+    //       [ K0 ]   [ K1 ]   [ K2 ]  =>  [ K0 K2 ]   [ K1 ]   [ K2 ]
+    %t = commir.pull.start %theirs into %slot of %lease from %peer
+        : !commir.tile<[sk], f32>, !commir.tile<[sk], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target,
+                       CommIR_LeaseType:$lease, Index:$peer);
+  let assemblyFormat = [{
+    $source `into` $target `of` $lease `from` $peer attr-dict
+    `:` type($source) `,` type($target)
+  }];
+}
+
+def CommIR_LeaseCloseOp : CommIR_Op<"lease.close"> {
+  let summary = "until every member of the group has read what it needs";
+  let description = [{
+    ```mlir
+    commir.lease.close %lease
+    ```
+  }];
+  let arguments = (ins CommIR_LeaseType:$lease);
+  let assemblyFormat = "$lease attr-dict";
 }
 
 def CommIR_WaitOp : CommIR_Op<"wait"> {
