@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // What the ranks of one run share: the messages still looking for their other
-// end, the first failure, and the knowledge of who waits for whom.
+// end, the leases, the first failure, and the knowledge of who waits for whom.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LIB_RUNTIME_SIM_JOB_H
 #define LIB_RUNTIME_SIM_JOB_H
 
+#include "lib/Runtime/Sim/Lease.h"
 #include "lib/Runtime/Sim/Mesh.h"
 #include "lib/Runtime/Sim/Rank.h"
 #include "lib/Runtime/Sim/Wire.h"
@@ -35,6 +36,15 @@ public:
   /// May fail the job.
   void post(Lock &lock, int64_t sender, int64_t receiver, bool sends,
             const Post &post);
+
+  /// Sends a message of which both ends are known.
+  void pull(const Message &message);
+
+  /// What the group of `rank` on `level` knows of its lease of this number.
+  Lease &getLease(int64_t rank, int64_t level, int64_t number);
+
+  /// One of the things the operation waits for has happened.
+  void finishOne(Operation &operation);
 
   /// Blocks the operation's rank until it is complete or the job has failed.
   int32_t wait(Lock &lock, Operation &operation);
@@ -71,6 +81,7 @@ private:
 
   std::vector<std::unique_ptr<Rank>> ranks;
   std::map<std::tuple<int64_t, int64_t, int64_t>, Channel> channels;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Lease> leases;
   std::vector<int64_t> bytesSent, messages;
   Clock::time_point lastProgress = Clock::now();
 

@@ -67,7 +67,7 @@ int32_t Rank::fail(int32_t code, const char *message) {
 }
 
 Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t level,
-                       int64_t *token) {
+                       const void *result) {
   if (job.failed())
     return nullptr;
   job.progress();
@@ -79,9 +79,9 @@ Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t level,
     job.fail(lock, operation, MERCURY_RT_INVALID,
              "the mesh has no such level; levels are numbered from 0 to " +
                  std::to_string(job.mesh.levels() - 1));
-  else if (!token)
+  else if (!result)
     job.fail(lock, operation, MERCURY_RT_INVALID,
-             "no place for the token; pass a pointer to one");
+             "no place for its result; pass a pointer to one");
   else if (number == job.description.fail_rank &&
            count == job.description.fail_after_ops)
     job.fail(lock, operation, MERCURY_RT_INJECTED,
@@ -104,7 +104,7 @@ void Rank::send(Lock &lock, Operation &operation, int64_t member,
     return;
   char *data = const_cast<char *>(static_cast<const char *>(src));
   int64_t to = job.mesh.memberOfGroup(number, operation.level, member);
-  job.post(lock, number, to, /*sends=*/true, {&operation, data, bytes});
+  job.post(lock, number, to, /*sends=*/true, {&operation, number, data, bytes});
 }
 
 void Rank::receive(Lock &lock, Operation &operation, int64_t member, void *dst,
@@ -113,7 +113,7 @@ void Rank::receive(Lock &lock, Operation &operation, int64_t member, void *dst,
     return;
   int64_t from = job.mesh.memberOfGroup(number, operation.level, member);
   job.post(lock, from, number, /*sends=*/false,
-           {&operation, static_cast<char *>(dst), bytes});
+           {&operation, number, static_cast<char *>(dst), bytes});
 }
 
 int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
@@ -128,17 +128,14 @@ int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
   };
 
   int64_t self = groupRank(level);
-  int64_t members = job.mesh.sizes[level];
   bool sends = sendBytes != 0, receives = recvBytes != 0;
   if (sendBytes < 0 || recvBytes < 0)
     return invalid("cannot send " + std::to_string(sendBytes) +
                    " bytes and receive " + std::to_string(recvBytes) +
                    "; sizes start at 0");
   for (auto [used, peer] : {std::pair(sends, sendTo), {receives, recvFrom}})
-    if (used && (peer < 0 || peer >= members))
-      return invalid("there is no group rank " + std::to_string(peer) +
-                     "; group ranks go from 0 to " +
-                     std::to_string(members - 1));
+    if (used && !checkPeer(lock, *operation, peer))
+      return job.firstFailure(lock);
   if ((sends && !src) || (receives && !dst))
     return invalid("a side that is not empty has no memory; pass its address");
   if ((sends && sendTo == self) != (receives && recvFrom == self))
@@ -219,8 +216,14 @@ int32_t Rank::wait(int64_t token) {
             std::to_string(token) + ", only " + std::to_string(count) +
             " were started; pass what a start call has set");
   Operation &operation = operations[token - 1];
+  if (operation.lease && !operation.pulls)
+    return job.fail(lock, operation, MERCURY_RT_TOKEN,
+                    "it has no token to wait for; pass what a start call has "
+                    "set");
   if (operation.waited)
     return job.fail(lock, operation, MERCURY_RT_TOKEN,
                     "its token was waited for before; wait once for each");
+  if (operation.pulls)
+    --operation.lease->members[groupRank(operation.level)].pulls;
   return job.wait(lock, operation);
 }
