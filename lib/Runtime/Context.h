@@ -38,6 +38,8 @@ struct mercury_rt_context {
                             int64_t srcPitch, void *dst, int64_t dstPitch,
                             int64_t rowBytes, int64_t rows, int64_t *token) = 0;
   virtual int32_t leaseClose(int64_t lease) = 0;
+  virtual int32_t launch(const char *name,
+                         const mercury_rt_launch_arguments *arguments) = 0;
   virtual int32_t fail(int32_t code, const char *message) = 0;
 };
 

@@ -51,10 +51,24 @@ int32_t Job::run() {
       break;
     }
   }
+  Lock lock(mutex);
+  awaitRanks(lock, threads.size());
+  lock.unlock();
   for (std::thread &thread : threads)
     thread.join();
-  Lock lock(mutex);
+  lock.lock();
   return failed() ? firstFailure(lock) : MERCURY_RT_OK;
+}
+
+void Job::awaitRanks(Lock &lock, int64_t started) {
+  // Who sets the flag may be a signal handler, which cannot notify.
+  constexpr std::chrono::milliseconds kLook(20);
+  auto ended = [&] { return returned == started; };
+  if (!description.cancel)
+    return allReturned.wait(lock, ended);
+  while (!allReturned.wait_for(lock, kLook, ended))
+    if (__atomic_load_n(description.cancel, __ATOMIC_RELAXED) && !failed())
+      fail(lock, -1, MERCURY_RT_CANCELLED, "the run was cancelled");
 }
 
 void Job::runRank(Rank &rank) {
@@ -62,8 +76,13 @@ void Job::runRank(Rank &rank) {
       &rank, description.buffers ? description.buffers[rank.number] : nullptr);
 
   Lock lock(mutex);
-  if (failed())
-    return;
+  ++returned;
+  allReturned.notify_one();
+  if (!failed())
+    endRank(lock, rank, result);
+}
+
+void Job::endRank(Lock &lock, Rank &rank, int32_t result) {
   if (result != MERCURY_RT_OK) {
     fail(lock, rank.number, result,
          mesh.rankName(rank.number) + ": the program returned status " +

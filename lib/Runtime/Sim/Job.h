@@ -74,6 +74,10 @@ private:
   };
 
   void runRank(Rank &rank);
+  /// Judges what the program returned, and how it left its operations.
+  void endRank(Lock &lock, Rank &rank, int32_t result);
+  /// Returns when the programs of all ranks have; looks whether to cancel.
+  void awaitRanks(Lock &lock, int64_t started);
   void deliver(const Message &message);
   bool isStuck() const;
   int32_t failBlocked(Lock &lock, int32_t code, const std::string &why);
@@ -83,6 +87,8 @@ private:
   std::map<std::tuple<int64_t, int64_t, int64_t>, Channel> channels;
   std::map<std::tuple<int64_t, int64_t, int64_t>, Lease> leases;
   std::vector<int64_t> bytesSent, messages;
+  int64_t returned = 0; // ranks whose program has
+  std::condition_variable allReturned;
   Clock::time_point lastProgress = Clock::now();
 
   int32_t status = MERCURY_RT_OK;

@@ -66,6 +66,42 @@ int32_t Rank::fail(int32_t code, const char *message) {
   return job.fail(lock, number, code, at + (message ? message : "no message"));
 }
 
+int32_t Rank::launch(const char *name,
+                     const mercury_rt_launch_arguments *arguments) {
+  const mercury_rt_sim_job &given = job.description;
+  const mercury_rt_kernel *kernel = given.kernels;
+  const mercury_rt_kernel *end = kernel + given.number_of_kernels;
+  while (kernel != end && std::strcmp(kernel->name, name))
+    ++kernel;
+
+  Lock lock(job.mutex);
+  if (job.failed())
+    return job.firstFailure(lock);
+  std::string at = job.mesh.rankName(number) + ", after operation " +
+                   std::to_string(operations.size()) + ", kernel '" + name +
+                   "'";
+  if (kernel == end) {
+    std::string known;
+    for (const mercury_rt_kernel *it = given.kernels; it != end; ++it)
+      known += (known.empty() ? "'" : ", '") + std::string(it->name) + "'";
+    return job.fail(
+        lock, number, MERCURY_RT_KERNEL,
+        at + ": there is no kernel of this name; the run came with " +
+            (known.empty() ? "none" : known) + ", register it before the run");
+  }
+  lock.unlock(); // ranks compute at the same time
+  char message[1024] = "";
+  int32_t status =
+      kernel->function(kernel->user_data, arguments, message, sizeof(message));
+  if (status == MERCURY_RT_OK)
+    return status;
+  message[sizeof(message) - 1] = 0;
+  lock.lock();
+  return job.fail(lock, number, status,
+                  at + " failed with status " + std::to_string(status) + ": " +
+                      (message[0] ? message : "it gave no cause"));
+}
+
 Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t level,
                        const void *result) {
   if (job.failed())

@@ -47,6 +47,8 @@ public:
                     int64_t srcPitch, void *dst, int64_t dstPitch,
                     int64_t rowBytes, int64_t rows, int64_t *token) override;
   int32_t leaseClose(int64_t lease) override;
+  int32_t launch(const char *name,
+                 const mercury_rt_launch_arguments *arguments) override;
   int32_t fail(int32_t code, const char *message) override;
 
   Job &job;
