@@ -68,7 +68,8 @@ void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
   }
   LaunchOp::create(builder, nest.getLoc(),
                    builder.getStringAttr("softmax_merge"), sources, targets,
-                   ValueRange(), MaskAttr(), FloatAttr(), IntegerAttr());
+                   ValueRange(), MaskAttr(), FloatAttr(), IntegerAttr(),
+                   StringAttr());
 }
 
 /// Merges the partial results of a store over the levels that reduce it.
