@@ -185,16 +185,10 @@ static void expectWrong(int32_t status, const std::string &text, Wrong wrong) {
 
 static void testMisuse() {
   expectWrong(MERCURY_RT_INVALID,
-              ", operation 1, lease_open on level 'gpu': cannot lend -8 bytes;",
+              ", operation 1, lease_open on level 'gpu': cannot lend -8 bytes; "
+              "sizes start at 0",
               [](Use &use) {
                 return mercury_rt_lease_open(use.context, 0, use.arena, -8,
-                                             &use.lease);
-              });
-  expectWrong(MERCURY_RT_INVALID,
-              ", operation 1, lease_open on level 'gpu': cannot lend 8 bytes "
-              "at no address; pass where they are",
-              [](Use &use) {
-                return mercury_rt_lease_open(use.context, 0, nullptr, 8,
                                              &use.lease);
               });
   expectWrong(MERCURY_RT_INVALID,
@@ -339,6 +333,19 @@ static void testMisuse() {
               [](Use &use) { return use.open(); });
 }
 
+/// Rank 1 lends null, which is nothing, whatever its size.
+static int32_t nothingIsLent(mercury_rt_context *context, void *const *) {
+  Use use(context);
+  CHECK(mercury_rt_lease_open(context, 0, use.self == 1 ? nullptr : use.arena,
+                              INT64_MAX, &use.lease));
+  CHECK(use.address());
+  CHECK(use.pull(0, /*rowBytes=*/0)); // what is empty needs no memory
+  EXPECT(use.token == 0);
+  if (use.self != 0)
+    return use.close();
+  return use.pull();
+}
+
 /// Asking a peer that has not opened is refused, not waited for.
 static int32_t pullsUnasked(mercury_rt_context *context, void *const *) {
   Use use(context);
@@ -355,6 +362,10 @@ int main() {
   testInjected();
   testPeers();
   testMisuse();
+  makeJob(nothingIsLent)
+      .expectFailure(MERCURY_RT_INVALID, 0,
+                     "operation 4, pull on level 'gpu': reads bytes 0 to 24 of "
+                     "the 0 that group rank 1 lent; stay within them");
   makeJob(pullsUnasked)
       .expectFailure(MERCURY_RT_INVALID, 0,
                      "rank 0 (gpu=0), operation 2, pull on level 'gpu': group "

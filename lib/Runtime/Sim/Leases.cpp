@@ -21,19 +21,17 @@ int32_t Rank::leaseOpen(int64_t level, const void *base, int64_t bytes,
   if (!operation)
     return job.firstFailure(lock);
   operation->waited = true;
-  if (bytes < 0 || (bytes && !base))
+  if (bytes < 0)
     return job.fail(lock, *operation, MERCURY_RT_INVALID,
-                    "cannot lend " + std::to_string(bytes) + " bytes" +
-                        (base ? "" : " at no address") +
-                        "; pass where they are and how many, or 0 to lend "
-                        "nothing");
+                    "cannot lend " + std::to_string(bytes) +
+                        " bytes; sizes start at 0");
 
   Lease &opened = job.getLease(number, level, ++leasesOpened[level]);
   operation->lease = &opened;
   Lease::Member &own = opened.members[groupRank(level)];
   own.opening = operation;
   own.base = static_cast<const char *>(base);
-  own.bytes = bytes;
+  own.bytes = base ? bytes : 0;
   for (Operation *waiting : own.awaiting)
     job.finishOne(*waiting);
   own.awaiting.clear();

@@ -169,8 +169,8 @@ MERCURY_RT_EXPORT int32_t mercury_rt_wait(mercury_rt_context *context,
 
 /** Opens a lease on `level`: the other members of the group may read `bytes`
     bytes at `base`, whose contents are ready. Returns at once. A rank that
-   lends nothing passes 0 bytes; it opens the lease all the same. Sets `*lease`.
- */
+    lends nothing, which is no bytes or null, opens the lease all the same.
+    Sets `*lease`. */
 MERCURY_RT_EXPORT int32_t mercury_rt_lease_open(mercury_rt_context *context,
                                                 int64_t level, const void *base,
                                                 int64_t bytes, int64_t *lease);
