@@ -56,6 +56,20 @@ class Launch:
         Numbers by name: for ``attention_fwd`` its ``scale``, the global positions
         ``at_sq``, ``at_sk``, ``at_h`` and ``at_h/g`` where the tiles begin, the ``group``
         of heads that share a key head, and how far ``left`` and ``right`` a row sees.
+
+    Examples
+    --------
+    >>> import mercury as mc
+    >>> from mercury.runtime import SimOptions
+    >>> def product(launch):
+    ...     a, b = (tile.array for tile in launch.inputs)
+    ...     launch.outputs[0].array[...] += a @ b
+    >>> s = mc.Schedule(mc.programs.matmul(m=4, n=4, depth=4, dtype="f32"), mc.Mesh(gpu=2))
+    >>> plan = s.parallelize("i", "gpu").patch("matmul", "mine").compile()
+    >>> shards = plan.scatter(A=2 * np.eye(4), B=np.eye(4))
+    >>> result = plan.run(shards, SimOptions(kernels={"mine.matmul": product}))
+    >>> float(plan.gather(result).trace())
+    8.0
     """
 
     inputs: tuple[Tile, ...]

@@ -48,7 +48,7 @@ class SimOptions:
     max_delay_us: int = 200
     fail_rank: int = -1
     fail_after_ops: int = 0
-    kernels: Mapping[str, Kernel] = field(default_factory=dict)
+    kernels: Mapping[str, Kernel] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse what would be cut to fit."""
