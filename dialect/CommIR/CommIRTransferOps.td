@@ -317,7 +317,8 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "run a kernel on tiles, merging into its results";
   let description = [{
     `at` gives the global positions where the tiles begin, in the order that the
-    kernel's signature asks for.
+    kernel's signature asks for. `impl` names who has the kernel, the compiler if
+    it is not given.
 
     ```mlir
     commir.launch "matmul" ins(%a, %b : ...) outs(%c : ...) at()
@@ -328,11 +329,12 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
                        Variadic<Index>:$positions,
                        OptionalAttr<CommIR_MaskAttr>:$mask,
                        OptionalAttr<F64Attr>:$scale,
-                       OptionalAttr<I64Attr>:$group);
+                       OptionalAttr<I64Attr>:$group,
+                       OptionalAttr<StrAttr>:$impl);
   let assemblyFormat = [{
     $kernel `ins` `(` ($inputs^ `:` type($inputs))? `)`
     `outs` `(` ($outputs^ `:` type($outputs))? `)` `at` `(` $positions `)`
-    (`mask` `(` custom<Mask>($mask)^ `)`)? attr-dict
+    (`mask` `(` custom<Mask>($mask)^ `)`)? (`impl` `(` $impl^ `)`)? attr-dict
   }];
 }
 

@@ -30,6 +30,16 @@ struct mercury_rt_context {
                                  const int64_t *bytesOfMember,
                                  int64_t *token) = 0;
   virtual int32_t wait(int64_t token) = 0;
+  virtual int32_t leaseOpen(int64_t group, const void *base, int64_t bytes,
+                            int64_t *lease) = 0;
+  virtual int32_t leaseAddress(int64_t lease, int64_t peer,
+                               const void **base) = 0;
+  virtual int32_t pullStart(int64_t lease, int64_t peer, const void *src,
+                            int64_t srcPitch, void *dst, int64_t dstPitch,
+                            int64_t rowBytes, int64_t rows, int64_t *token) = 0;
+  virtual int32_t leaseClose(int64_t lease) = 0;
+  virtual int32_t launch(const char *name,
+                         const mercury_rt_launch_arguments *arguments) = 0;
   virtual int32_t fail(int32_t code, const char *message) = 0;
 };
 

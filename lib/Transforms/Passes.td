@@ -80,6 +80,12 @@ def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
     Before: `memref.alloc` of bytes. After: views of the arena, whose size the
     function states as `commir.arena_bytes`.
 
+    Memory that is never needed at the same time shares bytes. It is needed from
+    the first op of the function's body that touches it to the last; a loop is
+    one op. What a transfer touches is needed until its wait, what is lent until
+    the lease is closed. The largest is placed first, each in the smallest gap
+    that takes it, at a multiple of 64 bytes.
+
     Fails when the size of an allocation is not static.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",

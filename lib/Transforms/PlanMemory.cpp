@@ -7,6 +7,8 @@
 
 #include "dialect/CommIR/CommIR.h"
 #include "lib/Transforms/Passes.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::commir {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -16,6 +18,121 @@ namespace mlir::commir {
 using namespace mlir;
 using namespace mlir::commir;
 
+/// Both what the runtime promises of an arena and a whole cache line.
+static constexpr int64_t kAlignment = 64;
+
+namespace {
+/// Memory of static size, and the ops of the function's body, by number, from
+/// the first that touches it to the last. A loop is one op of the body.
+struct Span {
+  memref::AllocOp alloc;
+  int64_t bytes;
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = -1;
+  int64_t offset = 0;
+
+  void touch(int64_t op) {
+    first = std::min(first, op);
+    last = std::max(last, op);
+  }
+  bool livesWith(const Span &other) const {
+    return first <= other.last && other.first <= last;
+  }
+  int64_t end() const { return offset + bytes; }
+};
+
+/// Finds when memory is touched: by ops on it, and by a transfer or a lease of
+/// it until what ends that.
+class LiveRange {
+public:
+  explicit LiveRange(func::FuncOp function) {
+    if (!function.getBody().hasOneBlock())
+      return;
+    for (Operation &op : function.getBody().front())
+      numbers[&op] = numbers.size();
+  }
+
+  void find(Span &span) {
+    if (numbers.empty()) // no order to tell of
+      return touchAll(span);
+    SetVector<Value> aliases;
+    aliases.insert(span.alloc.getMemref());
+    for (size_t i = 0; i < aliases.size(); ++i) {
+      Value alias = aliases[i];
+      // Nothing ends such a transfer or lease.
+      if (!isa<BaseMemRefType>(alias.getType()) && alias.use_empty())
+        touchAll(span);
+      for (Operation *user : alias.getUsers())
+        followUse(span, *user, aliases);
+    }
+  }
+
+private:
+  /// What may be the memory, or a transfer or lease of it.
+  static bool mayHold(Type type) {
+    return isa<BaseMemRefType>(type) || isa<CommIRDialect>(type.getDialect());
+  }
+
+  void followUse(Span &span, Operation &user, SetVector<Value> &aliases) {
+    auto follow = [&](ValueRange values) {
+      for (Value value : values)
+        if (mayHold(value.getType()))
+          aliases.insert(value);
+    };
+    // A view touches nothing.
+    if (!isMemoryEffectFree(&user))
+      span.touch(getNumber(user));
+    follow(user.getResults());
+    for (Region &region : user.getRegions())
+      if (!region.empty())
+        follow(region.front().getArguments());
+    if (isa<scf::YieldOp>(user)) {
+      follow(user.getParentOp()->getResults());
+      for (Region &region : user.getParentOp()->getRegions())
+        if (!region.empty())
+          follow(region.front().getArguments());
+      return;
+    }
+    // Anyone else may keep its address.
+    if (!isa<CommIRDialect, memref::MemRefDialect, arith::ArithDialect,
+             scf::SCFDialect>(user.getDialect()) ||
+        isa<memref::ExtractAlignedPointerAsIndexOp>(user))
+      touchAll(span);
+  }
+
+  void touchAll(Span &span) {
+    span.touch(0);
+    span.touch(numbers.size());
+  }
+
+  int64_t getNumber(Operation &op) {
+    Operation *outermost = &op;
+    while (!numbers.contains(outermost))
+      outermost = outermost->getParentOp();
+    return numbers.lookup(outermost);
+  }
+
+  DenseMap<Operation *, int64_t> numbers;
+};
+} // namespace
+
+/// The lowest place of the smallest gap that takes `span` between what lives
+/// at the same time; `placed` is in the order of offsets.
+static int64_t findPlace(const Span &span, ArrayRef<Span *> placed) {
+  int64_t best = -1, smallest = 0, end = 0;
+  for (const Span *other : placed) {
+    if (!other->livesWith(span))
+      continue;
+    int64_t gap = other->offset - end;
+    if (gap >= span.bytes && (best < 0 || gap < smallest)) {
+      best = end;
+      smallest = gap;
+    }
+    end = std::max(end, int64_t(llvm::alignTo(other->end(), kAlignment)));
+  }
+  return best < 0 ? end : best;
+}
+
 namespace {
 struct PlanMemory : public commir::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
@@ -24,50 +141,81 @@ struct PlanMemory : public commir::impl::PlanMemoryBase<PlanMemory> {
         return signalPassFailure();
   }
 
-  /// Memory that communication may touch lives as long as the plan: offsets
-  /// follow one another, each at a whole cache line.
   LogicalResult planFunction(func::FuncOp function) {
-    SmallVector<memref::AllocOp> allocs;
-    function.walk([&](memref::AllocOp op) { allocs.push_back(op); });
-    int64_t end = 0;
-    SmallVector<int64_t> offsets;
-    for (memref::AllocOp alloc : allocs) {
+    SmallVector<Span> spans;
+    LiveRange liveRange(function);
+    auto walked = function.walk([&](memref::AllocOp alloc) {
       MemRefType type = alloc.getType();
       if (type.getRank() != 1 || !type.hasStaticShape() ||
-          !type.getElementType().isInteger(8))
-        return alloc.emitOpError() << "must be of a static number of bytes to "
-                                      "have a place in the arena, got "
-                                   << type;
-      offsets.push_back(end);
-      if (llvm::AddOverflow(end, type.getDimSize(0), end) ||
-          llvm::AddOverflow(end, int64_t(63), end))
-        return alloc.emitOpError() << "needs more memory than there are "
-                                      "addresses, with what is in the arena";
-      end &= ~int64_t(63);
-    }
-    OpBuilder builder(&getContext());
+          !type.getElementType().isInteger(8)) {
+        alloc.emitOpError() << "must be of a static number of bytes to have a "
+                               "place in the arena, got "
+                            << type;
+        return WalkResult::interrupt();
+      }
+      spans.push_back({alloc, type.getDimSize(0)});
+      liveRange.find(spans.back());
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      return failure();
     // Planned already.
-    if (allocs.empty() && function->hasAttr("commir.arena_bytes"))
+    if (spans.empty() && function->hasAttr("commir.arena_bytes"))
       return success();
+    int64_t end = 0;
+    if (failed(place(spans, end)))
+      return failure();
+    OpBuilder builder(&getContext());
     function->setAttr("commir.arena_bytes", builder.getI64IntegerAttr(end));
     arenaBytes += end;
-    if (allocs.empty())
-      return success();
+    if (!spans.empty())
+      replaceAllocs(function, spans);
+    return success();
+  }
 
+  /// The largest first, which leaves the small ones the gaps; of equal ones the
+  /// first in the program.
+  static LogicalResult place(MutableArrayRef<Span> spans, int64_t &end) {
+    SmallVector<Span *> order, placed;
+    for (Span &span : spans)
+      order.push_back(&span);
+    llvm::stable_sort(order, [](const Span *a, const Span *b) {
+      return a->bytes > b->bytes;
+    });
+    for (Span *span : order) {
+      span->offset = findPlace(*span, placed);
+      int64_t reach;
+      if (llvm::AddOverflow(span->offset, span->bytes, reach) ||
+          llvm::AddOverflow(reach, kAlignment - 1, reach))
+        return span->alloc.emitOpError()
+               << "needs more memory than there are addresses, with what is in "
+                  "the arena";
+      end = std::max(end, reach & ~(kAlignment - 1));
+      auto after =
+          llvm::upper_bound(placed, span, [](const Span *a, const Span *b) {
+            return a->offset < b->offset;
+          });
+      placed.insert(after, span);
+    }
+    return success();
+  }
+
+  void replaceAllocs(func::FuncOp function, ArrayRef<Span> spans) {
+    OpBuilder builder(&getContext());
     builder.setInsertionPointToStart(&function.getBody().front());
     auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
     Value arena = MemoryOp::create(builder, function.getLoc(), bytes,
                                    /*argument=*/IntegerAttr());
-    for (auto [alloc, offset] : llvm::zip_equal(allocs, offsets)) {
+    for (const Span &span : spans) {
+      memref::AllocOp alloc = span.alloc;
       builder.setInsertionPoint(alloc);
       Value at =
-          arith::ConstantIndexOp::create(builder, alloc.getLoc(), offset);
+          arith::ConstantIndexOp::create(builder, alloc.getLoc(), span.offset);
       Value view = memref::ViewOp::create(
           builder, alloc.getLoc(), alloc.getType(), arena, at, ValueRange{});
       alloc.replaceAllUsesWith(view);
       alloc.erase();
     }
-    return success();
   }
 };
 } // namespace

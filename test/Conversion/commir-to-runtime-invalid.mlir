@@ -116,3 +116,15 @@ commir.mesh @mesh(gpu = 4)
 commir.program @not_lowered_at_all on @mesh axes(i = 8)
     inputs(%A: !commir.buffer<[i], f32>) outputs() {
 }
+
+// -----
+
+!t = memref<?x?xi16, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @named_kernel_of_integers(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !t) -> i32
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{'commir.launch' op hands a kernel of 'torch' tiles of f16, bf16, f32 or f64, got 'i16'}}
+  commir.launch "matmul" ins(%a, %a : !t, !t) outs(%a : !t) at() impl("torch")
+  %s = commir.status
+  return %s : i32
+}

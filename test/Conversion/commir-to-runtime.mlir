@@ -170,6 +170,67 @@ func.func @two_launches(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !in, %c: !
 
 // -----
 
+// A kernel that another has is looked up by its name, which both launches share. Its
+// arguments lie on the stack of the function.
+// CHECK-DAG: llvm.mlir.global internal constant @mercury_text_torch.matmul("torch.matmul\00")
+// CHECK-LABEL: func.func @named_kernel(
+// CHECK-SAME: %[[CONTEXT:[^:]*]]: !llvm.ptr
+// CHECK-DAG: llvm.alloca %{{.*}} x !llvm.struct<(i64, ptr, i64, ptr, i64, ptr)>
+// CHECK-DAG: llvm.alloca %{{.*}} x !llvm.struct<(ptr, i32, i64, ptr, ptr)>
+// CHECK: scf.for
+// CHECK-NOT: llvm.alloca
+// CHECK: scf.if
+// CHECK: %[[BF16:.*]] = arith.constant 2 : i32
+// CHECK: llvm.store %[[BF16]]
+// CHECK: %[[F32:.*]] = arith.constant 3 : i32
+// CHECK: llvm.store %[[F32]]
+// CHECK: %[[NAME:.*]] = llvm.mlir.addressof @mercury_text_torch.matmul
+// CHECK: %[[CODE:.*]] = func.call @mercury_rt_launch(%[[CONTEXT]], %[[NAME]], %{{.*}}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+// CHECK: arith.select %{{.*}}, %[[CODE]],
+// CHECK-NOT: mercury_kernel_matmul
+!in = memref<?x?xbf16, strided<[?, ?], offset: ?>>
+!acc = memref<?x?xf32, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @named_kernel(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !in, %c: !acc, %n: index)
+    -> i32 attributes {commir.mesh = @mesh} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    commir.launch "matmul" ins(%a, %a : !in, !in) outs(%c : !acc) at() impl("torch")
+    commir.launch "matmul" ins(%a, %a : !in, !in) outs(%c : !acc) at() impl("torch")
+  }
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// CHECK-DAG: @mercury_text_mine.attention_fwd("mine.attention_fwd\00")
+// CHECK-DAG: @mercury_text_scale("scale\00")
+// CHECK-DAG: @mercury_text_right("right\00")
+// CHECK-DAG: @mercury_text_left("left\00")
+// CHECK-DAG: @mercury_text_group("group\00")
+// CHECK-DAG: @"mercury_text_at_h/g"("at_h/g\00")
+// CHECK-DAG: @mercury_text_at_h("at_h\00")
+// CHECK-DAG: @mercury_text_at_sk("at_sk\00")
+// CHECK-DAG: @mercury_text_at_sq("at_sq\00")
+// CHECK-LABEL: func.func @named_attention(
+// CHECK-DAG: arith.constant 1.250000e-01 : f64
+// CHECK-DAG: arith.constant 7 : i64
+// CHECK: call @mercury_rt_launch(
+!t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @named_attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3)
+    -> i32 attributes {commir.mesh = @mesh} {
+  commir.launch "attention_fwd" ins(%q, %q, %q : !t4, !t4, !t4) outs(%q, %l : !t4, !t3)
+      at(%p, %p, %p, %p) mask(window(7, 0)) impl("mine") {group = 4 : i64, scale = 0.125 : f64}
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
 // Scale, positions, group and the sides of the mask follow the tiles.
 // CHECK-LABEL: func.func @attention(
 // CHECK-SAME: %[[P:[^:]*]]: index

@@ -252,7 +252,7 @@ static void testArguments() {
                 return mercury_rt_exchange_start(context, 0, 0, arena, 8, 2,
                                                  arena + 7, 8, token);
               });
-  expectWrong(MERCURY_RT_INVALID, first + "no place for the token",
+  expectWrong(MERCURY_RT_INVALID, first + "no place for its result",
               [](mercury_rt_context *context, char *arena, int64_t *) {
                 return mercury_rt_exchange_start(context, 0, 0, arena, 8, 2,
                                                  arena + 8, 8, nullptr);

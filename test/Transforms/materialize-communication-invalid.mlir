@@ -188,25 +188,6 @@ commir.program @merge_that_the_kernel_does_not_do on @mesh axes(i = 8, j = 8, k 
 
 // -----
 
-commir.mesh @mesh(gpu = 4)
-commir.program @patched_kernel on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  commir.for i, j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    // expected-error@below {{implementation 'cublas' is not there; this version has 'generated' only}}
-    %c = commir.kernel "matmul"(%a, %b) impl("cublas")
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
 // What a kernel would not hear is refused, never dropped.
 commir.mesh @mesh(gpu = 4)
 commir.program @kernel_option on @mesh axes(i = 8, j = 8, k = 8)

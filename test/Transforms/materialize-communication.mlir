@@ -607,3 +607,40 @@ commir.program @r9_double_ring on @mesh axes(i = 8, j = 8, k = 8)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+// Who has the kernel is said at its launch, unless it is the compiler.
+// CHECK-LABEL: commir.program @patched_kernels
+// CHECK: commir.launch "matmul" {{.*}} at() impl("torch")
+// CHECK-LABEL: commir.program @generated_kernel
+// CHECK: commir.launch "matmul" {{.*}} at(){{$}}
+commir.mesh @mesh(gpu = 4)
+commir.program @patched_kernels on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) impl("torch")
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+commir.program @generated_kernel on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) impl("generated")
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

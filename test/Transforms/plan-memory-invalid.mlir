@@ -23,5 +23,8 @@ func.func @too_much() attributes {commir.mesh = @mesh} {
   %a = memref.alloc() : memref<9223372036854775744xi8>
   // expected-error@below {{needs more memory than there are addresses, with what is in the arena}}
   %b = memref.alloc() : memref<64xi8>
+  memref.copy %b, %b : memref<64xi8> to memref<64xi8>
+  memref.copy %a, %a : memref<9223372036854775744xi8> to memref<9223372036854775744xi8>
+  memref.copy %b, %b : memref<64xi8> to memref<64xi8>
   return
 }

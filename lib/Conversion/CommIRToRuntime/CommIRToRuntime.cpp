@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/CommIR.h"
+#include "lib/Conversion/CommIRToRuntime/NamedKernel.h"
 #include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
 #include "lib/Conversion/Passes.h"
 
@@ -505,6 +506,15 @@ LogicalResult FunctionConverter::convertFlat(Operation *op, StringRef kernel,
 }
 
 LogicalResult FunctionConverter::convert(LaunchOp op) {
+  if (op.getImpl()) {
+    guard();
+    NamedKernel named(builder, op, function);
+    FailureOr<SmallVector<Value>> operands = named.makeArguments();
+    if (failed(operands))
+      return failure();
+    callChecked("mercury_rt_launch", {context, (*operands)[0], (*operands)[1]});
+    return success();
+  }
   auto elementOf = [](Value tile) {
     return cast<MemRefType>(tile.getType()).getElementType();
   };

@@ -51,10 +51,24 @@ int32_t Job::run() {
       break;
     }
   }
+  Lock lock(mutex);
+  awaitRanks(lock, threads.size());
+  lock.unlock();
   for (std::thread &thread : threads)
     thread.join();
-  Lock lock(mutex);
+  lock.lock();
   return failed() ? firstFailure(lock) : MERCURY_RT_OK;
+}
+
+void Job::awaitRanks(Lock &lock, int64_t started) {
+  // Who sets the flag may be a signal handler, which cannot notify.
+  constexpr std::chrono::milliseconds kLook(20);
+  auto ended = [&] { return returned == started; };
+  if (!description.cancel)
+    return allReturned.wait(lock, ended);
+  while (!allReturned.wait_for(lock, kLook, ended))
+    if (__atomic_load_n(description.cancel, __ATOMIC_RELAXED) && !failed())
+      fail(lock, -1, MERCURY_RT_CANCELLED, "the run was cancelled");
 }
 
 void Job::runRank(Rank &rank) {
@@ -62,8 +76,13 @@ void Job::runRank(Rank &rank) {
       &rank, description.buffers ? description.buffers[rank.number] : nullptr);
 
   Lock lock(mutex);
-  if (failed())
-    return;
+  ++returned;
+  allReturned.notify_one();
+  if (!failed())
+    endRank(lock, rank, result);
+}
+
+void Job::endRank(Lock &lock, Rank &rank, int32_t result) {
   if (result != MERCURY_RT_OK) {
     fail(lock, rank.number, result,
          mesh.rankName(rank.number) + ": the program returned status " +
@@ -78,6 +97,12 @@ void Job::runRank(Rank &rank) {
            "program returns");
       return;
     }
+  if (const Operation *open = rank.findOpenLease()) {
+    fail(lock, *open, MERCURY_RT_LEASE,
+         "its lease was never closed; close every lease before the program "
+         "returns");
+    return;
+  }
   rank.ended = true;
   progress();
   if (isStuck())
@@ -103,7 +128,7 @@ void Job::post(Lock &lock, int64_t sender, int64_t receiver, bool sends,
                const Post &post) {
   Channel &channel = channels[{post.operation->group, sender, receiver}];
   (sends ? channel.sends : channel.receives).push_back(post);
-  ++post.operation->openMessages;
+  ++post.operation->outstanding;
   if (channel.sends.empty() || channel.receives.empty())
     return;
 
@@ -129,17 +154,34 @@ void Job::post(Lock &lock, int64_t sender, int64_t receiver, bool sends,
 
 void Job::deliver(const Message &message) {
   progress();
-  Rank *sender = message.from.operation->rank;
-  Rank *receiver = message.to.operation->rank;
-  if (sender != receiver && message.from.bytes) {
-    int64_t level = mesh.crossedLevel(sender->number, receiver->number);
-    bytesSent[level] += message.from.bytes;
+  Operation &sent = *message.from.operation;
+  if (message.from.rank != message.to.rank && message.bytes()) {
+    int64_t level =
+        mesh.crossedLevel(message.from.rank, message.to.rank);
+    bytesSent[level] += message.bytes();
     ++messages[level];
   }
-  --message.from.operation->openMessages;
-  --message.to.operation->openMessages;
-  sender->wake.notify_all();
-  receiver->wake.notify_all();
+  finishOne(sent);
+  finishOne(*message.to.operation);
+}
+
+void Job::finishOne(Operation &operation) {
+  --operation.outstanding;
+  operation.rank->wake.notify_all();
+}
+
+void Job::pull(const Message &message) {
+  message.to.operation->outstanding += 2;
+  wire.send(message);
+}
+
+Lease &Job::getLease(int64_t rank, int64_t group, int64_t number) {
+  int64_t first = mesh.memberOfGroup(rank, group, 0);
+  Lease &lease = leases[{group, first, number}];
+  lease.group = group;
+  lease.number = number;
+  lease.members.resize(mesh.groupSize(group));
+  return lease;
 }
 
 //===----------------------------------------------------------------------===//
@@ -183,26 +225,59 @@ bool Job::isStuck() const {
 }
 
 int32_t Job::failBlocked(Lock &lock, int32_t code, const std::string &why) {
-  // Of all the ends that look for their other one, the cause is best told by
-  // one whose peer does not wait itself; where all do, any will do.
-  const Post *blocked = nullptr;
+  // Of all that ranks wait for, the cause is best told by one whose peer does
+  // not wait itself; where all do, any will do.
+  const Operation *blocked = nullptr;
   const Rank *peer = nullptr;
-  bool sends = false;
-  auto consider = [&](const std::deque<Post> &posts, int64_t other, bool side) {
-    for (const Post &post : posts) {
-      bool better =
-          !blocked || (peer->isBlocked() && !ranks[other]->isBlocked());
-      if (post.operation->rank->waitingFor != post.operation || !better)
-        continue;
-      blocked = &post;
-      peer = ranks[other].get();
-      sends = side;
-    }
+  std::string purpose, remedy;
+  auto consider = [&](const Operation *operation, int64_t other, auto explain) {
+    bool better = !blocked || (peer->isBlocked() && !ranks[other]->isBlocked());
+    if (operation->rank->waitingFor != operation || !better)
+      return;
+    blocked = operation;
+    peer = ranks[other].get();
+    std::string member =
+        "group rank " + std::to_string(mesh.groupRank(other, operation->group));
+    std::tie(purpose, remedy) = explain(member);
   };
+  using Explanation = std::pair<std::string, std::string>;
   for (const auto &[key, channel] : channels) {
-    consider(channel.sends, std::get<2>(key), true);
-    consider(channel.receives, std::get<1>(key), false);
+    const auto &[group, sender, receiver] = key;
+    std::string match = "start the same messages on both ends, in the same "
+                        "order";
+    for (const Post &post : channel.sends)
+      consider(post.operation, receiver, [&](const std::string &member) {
+        return Explanation("send " + bytesText(post.bytes) + " to " + member,
+                           match);
+      });
+    for (const Post &post : channel.receives)
+      consider(post.operation, sender, [&](const std::string &member) {
+        return Explanation(
+            "receive " + bytesText(post.bytes) + " from " + member, match);
+      });
   }
+  // Who never opened a lease cannot close it, so openings come first.
+  for (bool opens : {true, false})
+    for (const std::unique_ptr<Rank> &rank : ranks) {
+      const Operation *operation = rank->waitingFor;
+      if (!rank->isBlocked() || !operation->lease || operation->pulls)
+        continue;
+      const Lease &lease = *operation->lease;
+      auto explain = [&](const std::string &member) {
+        return Explanation(
+            "see " + member + (opens ? " open" : " close") + " its lease " +
+                std::to_string(lease.number) + " on this level",
+            "every member of a group opens and closes the same leases, in the "
+            "same order");
+      };
+      for (size_t i = 0; i < lease.members.size(); ++i) {
+        bool awaited = operation->awaits == static_cast<int64_t>(i);
+        bool unclosed = operation->awaits < 0 && !lease.members[i].closing;
+        if (opens ? awaited : unclosed)
+          consider(operation, mesh.memberOfGroup(rank->number, lease.group, i),
+                   explain);
+      }
+    }
 
   std::string state = " still computes, after its operation " +
                       std::to_string(peer->operations.size());
@@ -210,12 +285,9 @@ int32_t Job::failBlocked(Lock &lock, int32_t code, const std::string &why) {
     state = " has ended its program";
   if (peer->isBlocked())
     state = " itself waits in " + describe(*peer->waitingFor);
-  int64_t member = mesh.groupRank(peer->number, blocked->operation->group);
-  return fail(lock, *blocked->operation, code,
-              why + ": it waits to " + (sends ? "send " : "receive ") +
-                  bytesText(blocked->bytes) + (sends ? " to" : " from") +
-                  " group rank " + std::to_string(member) + ", which" + state +
-                  "; start the same messages on both ends, in the same order");
+  return fail(lock, *blocked, code,
+              why + ": it waits to " + purpose + ", which" + state + "; " +
+                  remedy);
 }
 
 std::string Job::describe(const Operation &operation) const {

@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // What the ranks of one run share: the messages still looking for their other
-// end, the first failure, and the knowledge of who waits for whom.
+// end, the leases, the first failure, and the knowledge of who waits for whom.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LIB_RUNTIME_SIM_JOB_H
 #define LIB_RUNTIME_SIM_JOB_H
 
+#include "lib/Runtime/Sim/Lease.h"
 #include "lib/Runtime/Sim/Mesh.h"
 #include "lib/Runtime/Sim/Rank.h"
 #include "lib/Runtime/Sim/Wire.h"
@@ -35,6 +36,15 @@ public:
   /// May fail the job.
   void post(Lock &lock, int64_t sender, int64_t receiver, bool sends,
             const Post &post);
+
+  /// Sends a message of which both ends are known.
+  void pull(const Message &message);
+
+  /// What the group of `rank` knows of its lease of this number.
+  Lease &getLease(int64_t rank, int64_t group, int64_t number);
+
+  /// One of the things the operation waits for has happened.
+  void finishOne(Operation &operation);
 
   /// Blocks the operation's rank until it is complete or the job has failed.
   int32_t wait(Lock &lock, Operation &operation);
@@ -64,6 +74,10 @@ private:
   };
 
   void runRank(Rank &rank);
+  /// Judges what the program returned, and how it left its operations.
+  void endRank(Lock &lock, Rank &rank, int32_t result);
+  /// Returns when the programs of all ranks have; looks whether to cancel.
+  void awaitRanks(Lock &lock, int64_t started);
   void deliver(const Message &message);
   bool isStuck() const;
   int32_t failBlocked(Lock &lock, int32_t code, const std::string &why);
@@ -71,7 +85,10 @@ private:
 
   std::vector<std::unique_ptr<Rank>> ranks;
   std::map<std::tuple<int64_t, int64_t, int64_t>, Channel> channels;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Lease> leases;
   std::vector<int64_t> bytesSent, messages;
+  int64_t returned = 0; // ranks whose program has
+  std::condition_variable allReturned;
   Clock::time_point lastProgress = Clock::now();
 
   int32_t status = MERCURY_RT_OK;

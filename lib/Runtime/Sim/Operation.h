@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An operation is what one start call began; its messages are posted, one end
-// at a time, and count it down as they arrive.
+// An operation is what one start call, or call on a lease, began. What it waits
+// for counts it down: the ends of its messages as they arrive, and its peers as
+// they open or close a lease.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 namespace mercury::rt::sim {
 
 class Rank;
+struct Lease;
 
 /// Its number on its rank, from 1, is also its token.
 struct Operation {
@@ -26,23 +28,34 @@ struct Operation {
   int64_t number;
   std::string_view kind;
   int64_t group;
-  int64_t openMessages = 0; // message ends that have not been served yet
-  bool empty = false;       // nothing to send and nothing to receive
+  int64_t outstanding = 0; // message ends and peers that it waits for
+  bool empty = false;      // nothing to send and nothing to receive
   bool waited = false;
 
-  bool complete() const { return openMessages == 0; }
+  // Of an operation on a lease.
+  Lease *lease = nullptr;
+  int64_t awaits = -1; // the member whose opening it waits for
+  bool pulls = false;  // and so has a token
+
+  bool complete() const { return outstanding == 0; }
 };
 
-/// One end of a message. A sender's `data` is only read.
+/// One end of a message: rows of `bytes` bytes in the memory of `rank`. Those
+/// of a sender are only read.
 struct Post {
   Operation *operation;
+  int64_t rank; // the operation's, but for what a pull reads
   char *data;
   int64_t bytes;
+  int64_t pitch = 0; // bytes from one row to the next
 };
 
-/// Two ends that found each other.
+/// Two ends that found each other. Both of a pull are its reader's.
 struct Message {
   Post from, to;
+  int64_t rows = 1;
+
+  int64_t bytes() const { return rows * from.bytes; }
 };
 
 } // namespace mercury::rt::sim

@@ -66,8 +66,44 @@ int32_t Rank::fail(int32_t code, const char *message) {
   return job.fail(lock, number, code, at + (message ? message : "no message"));
 }
 
+int32_t Rank::launch(const char *name,
+                     const mercury_rt_launch_arguments *arguments) {
+  const mercury_rt_sim_job &given = job.description;
+  const mercury_rt_kernel *kernel = given.kernels;
+  const mercury_rt_kernel *end = kernel + given.number_of_kernels;
+  while (kernel != end && std::strcmp(kernel->name, name))
+    ++kernel;
+
+  Lock lock(job.mutex);
+  if (job.failed())
+    return job.firstFailure(lock);
+  std::string at = job.mesh.rankName(number) + ", after operation " +
+                   std::to_string(operations.size()) + ", kernel '" + name +
+                   "'";
+  if (kernel == end) {
+    std::string known;
+    for (const mercury_rt_kernel *it = given.kernels; it != end; ++it)
+      known += (known.empty() ? "'" : ", '") + std::string(it->name) + "'";
+    return job.fail(
+        lock, number, MERCURY_RT_KERNEL,
+        at + ": there is no kernel of this name; the run came with " +
+            (known.empty() ? "none" : known) + ", register it before the run");
+  }
+  lock.unlock(); // ranks compute at the same time
+  char message[1024] = "";
+  int32_t status =
+      kernel->function(kernel->user_data, arguments, message, sizeof(message));
+  if (status == MERCURY_RT_OK)
+    return status;
+  message[sizeof(message) - 1] = 0;
+  lock.lock();
+  return job.fail(lock, number, status,
+                  at + " failed with status " + std::to_string(status) + ": " +
+                      (message[0] ? message : "it gave no cause"));
+}
+
 Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t group,
-                       int64_t *token) {
+                       const void *result) {
   if (job.failed())
     return nullptr;
   job.progress();
@@ -79,9 +115,9 @@ Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t group,
     job.fail(lock, operation, MERCURY_RT_INVALID,
              "the mesh has no such group; levels are numbered from 0 to " +
                  std::to_string(job.mesh.levels() - 1));
-  else if (!token)
+  else if (!result)
     job.fail(lock, operation, MERCURY_RT_INVALID,
-             "no place for the token; pass a pointer to one");
+             "no place for its result; pass a pointer to one");
   else if (number == job.description.fail_rank &&
            count == job.description.fail_after_ops)
     job.fail(lock, operation, MERCURY_RT_INJECTED,
@@ -104,7 +140,7 @@ void Rank::send(Lock &lock, Operation &operation, int64_t member,
     return;
   char *data = const_cast<char *>(static_cast<const char *>(src));
   int64_t to = job.mesh.memberOfGroup(number, operation.group, member);
-  job.post(lock, number, to, /*sends=*/true, {&operation, data, bytes});
+  job.post(lock, number, to, /*sends=*/true, {&operation, number, data, bytes});
 }
 
 void Rank::receive(Lock &lock, Operation &operation, int64_t member, void *dst,
@@ -113,7 +149,7 @@ void Rank::receive(Lock &lock, Operation &operation, int64_t member, void *dst,
     return;
   int64_t from = job.mesh.memberOfGroup(number, operation.group, member);
   job.post(lock, from, number, /*sends=*/false,
-           {&operation, static_cast<char *>(dst), bytes});
+           {&operation, number, static_cast<char *>(dst), bytes});
 }
 
 int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
@@ -128,17 +164,14 @@ int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
   };
 
   int64_t self = groupRank(group);
-  int64_t members = job.mesh.groupSize(group);
   bool sends = sendBytes != 0, receives = recvBytes != 0;
   if (sendBytes < 0 || recvBytes < 0)
     return invalid("cannot send " + std::to_string(sendBytes) +
                    " bytes and receive " + std::to_string(recvBytes) +
                    "; sizes start at 0");
   for (auto [used, peer] : {std::pair(sends, sendTo), {receives, recvFrom}})
-    if (used && (peer < 0 || peer >= members))
-      return invalid("there is no group rank " + std::to_string(peer) +
-                     "; group ranks go from 0 to " +
-                     std::to_string(members - 1));
+    if (used && !checkPeer(lock, *operation, peer))
+      return job.firstFailure(lock);
   if ((sends && !src) || (receives && !dst))
     return invalid("a side that is not empty has no memory; pass its address");
   if ((sends && sendTo == self) != (receives && recvFrom == self))
@@ -219,8 +252,14 @@ int32_t Rank::wait(int64_t token) {
             std::to_string(token) + ", only " + std::to_string(count) +
             " were started; pass what a start call has set");
   Operation &operation = operations[token - 1];
+  if (operation.lease && !operation.pulls)
+    return job.fail(lock, operation, MERCURY_RT_TOKEN,
+                    "it has no token to wait for; pass what a start call has "
+                    "set");
   if (operation.waited)
     return job.fail(lock, operation, MERCURY_RT_TOKEN,
                     "its token was waited for before; wait once for each");
+  if (operation.pulls)
+    --operation.lease->members[groupRank(operation.group)].pulls;
   return job.wait(lock, operation);
 }

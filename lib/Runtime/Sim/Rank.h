@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -39,6 +40,15 @@ public:
                          void *dst, int64_t slotBytes,
                          const int64_t *bytesOfMember, int64_t *token) override;
   int32_t wait(int64_t token) override;
+  int32_t leaseOpen(int64_t group, const void *base, int64_t bytes,
+                    int64_t *lease) override;
+  int32_t leaseAddress(int64_t lease, int64_t peer, const void **base) override;
+  int32_t pullStart(int64_t lease, int64_t peer, const void *src,
+                    int64_t srcPitch, void *dst, int64_t dstPitch,
+                    int64_t rowBytes, int64_t rows, int64_t *token) override;
+  int32_t leaseClose(int64_t lease) override;
+  int32_t launch(const char *name,
+                 const mercury_rt_launch_arguments *arguments) override;
   int32_t fail(int32_t code, const char *message) override;
 
   Job &job;
@@ -52,10 +62,22 @@ public:
 
   bool isBlocked() const { return waitingFor && !waitingFor->complete(); }
 
+  /// The operation that opened a lease which is open still, or null.
+  const Operation *findOpenLease() const;
+
 private:
-  /// Counts one more operation; null if it may not start, the job then failed.
+  /// Counts one more operation, whose answer goes to `result`; null if it may
+  /// not start, the job then failed.
   Operation *begin(std::unique_lock<std::mutex> &lock, std::string_view kind,
-                   int64_t group, int64_t *token);
+                   int64_t group, const void *result);
+  /// As begin, for one on a lease that this rank has opened and not closed, in
+  /// `operation->lease`.
+  Operation *beginOnLease(std::unique_lock<std::mutex> &lock,
+                          std::string_view kind, int64_t lease,
+                          const void *result);
+  /// Whether the operation's group has such a member; fails the job if not.
+  bool checkPeer(std::unique_lock<std::mutex> &lock, const Operation &operation,
+                 int64_t peer);
   /// Posts the ends of a message of `operation` to and from a group member.
   void send(std::unique_lock<std::mutex> &lock, Operation &operation,
             int64_t member, const void *src, int64_t bytes);
@@ -66,6 +88,7 @@ private:
                       int64_t *token);
 
   std::unique_ptr<void, decltype(&std::free)> memory{nullptr, &std::free};
+  std::map<int64_t, int64_t> leasesOpened; // of each level
 };
 
 } // namespace mercury::rt::sim

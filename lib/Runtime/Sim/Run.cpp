@@ -53,6 +53,13 @@ static std::string check(const mercury_rt_sim_job &job) {
   if (job.max_delay_us < 0 || job.max_delay_us > kDayMs * 1000)
     return "the longest delay of " + std::to_string(job.max_delay_us) +
            " us is not within a day";
+  if (job.number_of_kernels < 0 || (job.number_of_kernels && !job.kernels))
+    return "it has " + std::to_string(job.number_of_kernels) + " kernels" +
+           (job.kernels ? "" : " and no table of them");
+  for (int64_t i = 0; i < job.number_of_kernels; ++i)
+    if (!job.kernels[i].name || !job.kernels[i].function)
+      return "kernel number " + std::to_string(i) +
+             " has no name or no function";
   if (job.fail_rank < -1 || job.fail_rank >= ranks || job.fail_after_ops < 0)
     return "rank " + std::to_string(job.fail_rank) + " cannot fail after " +
            std::to_string(job.fail_after_ops) +

@@ -37,15 +37,19 @@ Wire::~Wire() {
 }
 
 static void copy(const Message &message) {
-  if (message.to.bytes && message.to.data != message.from.data)
-    std::memcpy(message.to.data, message.from.data, message.to.bytes);
+  const Post &from = message.from, &to = message.to;
+  if (!to.bytes || to.data == from.data)
+    return;
+  for (int64_t row = 0; row < message.rows; ++row)
+    std::memcpy(to.data + row * to.pitch, from.data + row * from.pitch,
+                to.bytes);
 }
 
 void Wire::send(const Message &message) {
   const Operation &from = *message.from.operation;
   const Operation &to = *message.to.operation;
   uint64_t dice =
-      mix(mix(mix(seed, from.rank->number), from.number), to.rank->number);
+      mix(mix(mix(seed, message.from.rank), from.number), message.to.rank);
   if (seed && dice % 4 == 0 && !from.waited && !to.waited) {
     late.push_back(message);
     return;

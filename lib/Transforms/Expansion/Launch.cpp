@@ -40,6 +40,10 @@ Value NestExpander::getPosition(DimAttr dim) {
                             dim.getDivisor());
 }
 
+static bool isGenerated(KernelOp kernel) {
+  return kernel.getImpl().value_or("generated") == "generated";
+}
+
 LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   if (KernelSignature::known(kernel.getKernel()).empty())
     return kernel.emitOpError() << "has no generated implementation of kernel '"
@@ -50,10 +54,6 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
            << "has a signature of its own; the generated kernel '"
            << kernel.getKernel() << "' is \""
            << KernelSignature::known(kernel.getKernel()) << "\"";
-  if (kernel.getImpl() && *kernel.getImpl() != "generated")
-    return kernel.emitOpError()
-           << "implementation '" << *kernel.getImpl()
-           << "' is not there; this version has 'generated' only";
   // What a kernel was told and would not hear is refused.
   bool scaled = kernel.getKernel() == "attention_fwd";
   for (NamedAttribute option : kernel->getDiscardableAttrs()) {
@@ -116,7 +116,8 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
                    outputs, positions, kernel.getMaskAttr(),
                    kernel->getAttrOfType<FloatAttr>("scale"),
                    group == 1 ? IntegerAttr()
-                              : builder.getI64IntegerAttr(group));
+                              : builder.getI64IntegerAttr(group),
+                   isGenerated(kernel) ? StringAttr() : kernel.getImplAttr());
   return success();
 }
 

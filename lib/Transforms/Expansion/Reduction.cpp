@@ -68,7 +68,8 @@ void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
   }
   LaunchOp::create(builder, nest.getLoc(),
                    builder.getStringAttr("softmax_merge"), sources, targets,
-                   ValueRange(), MaskAttr(), FloatAttr(), IntegerAttr());
+                   ValueRange(), MaskAttr(), FloatAttr(), IntegerAttr(),
+                   StringAttr());
 }
 
 /// The placement once the ranks have merged: each reduced level has shared the

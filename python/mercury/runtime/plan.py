@@ -87,12 +87,12 @@ class Plan:
         Raises
         ------
         RunError
-            When an input is missing, unknown, or of another shape.
+            When an input is missing, unknown, of another shape, or of no real numbers.
         """
         self._check_names(whole)
         cut = {
             buffer.name: self.layout(buffer.name).scatter(
-                encode(np.asarray(whole[buffer.name]), buffer.dtype)
+                encode(_real(buffer.name, whole[buffer.name]), buffer.dtype)
             )
             for buffer in self.program.inputs
         }
@@ -222,6 +222,16 @@ def compile_module(module: Any, program: Program, mesh: Mesh, target: str) -> Pl
         jit=jit,
         context=context,
     )
+
+
+def _real(name: str, values: Any) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise RunError(
+            f"input '{name}' must be an array of real numbers, got one of {array.dtype}; "
+            "convert it first"
+        )
+    return array
 
 
 def _run(compiler: Any, module: Any, pipeline: str) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
+from .kernels import Kernel, KernelTable
 
 __all__ = ["RunReport", "SimOptions", "library_path", "run"]
 
@@ -30,6 +33,14 @@ class SimOptions:
         The longest such delay, in microseconds.
     fail_rank, fail_after_ops
         Fail this rank after so many operations, to see what happens; -1 for none.
+    kernels
+        Implementations that `patch` names, as ``{"mine.matmul": function}``; see
+        `mercury.runtime.kernels`. Those of PyTorch are there already.
+
+    Raises
+    ------
+    RunError
+        When a number does not fit the runtime.
     """
 
     deadline_ms: int = 30_000
@@ -37,6 +48,22 @@ class SimOptions:
     max_delay_us: int = 200
     fail_rank: int = -1
     fail_after_ops: int = 0
+    kernels: Mapping[str, Kernel] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what would be cut to fit."""
+        for name, first, end in (
+            ("deadline_ms", 0, 1 << 63),
+            ("seed", 0, 1 << 64),
+            ("max_delay_us", 0, 1 << 63),
+            ("fail_rank", -1, 1 << 63),
+            ("fail_after_ops", 0, 1 << 63),
+        ):
+            value = getattr(self, name)
+            if not first <= value < end:
+                raise RunError(
+                    f"{name} must be from {first} to 2^{end.bit_length() - 1} - 1, got {value}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +97,9 @@ class _Job(ctypes.Structure):
         ("max_delay_us", ctypes.c_int64),
         ("fail_rank", ctypes.c_int64),
         ("fail_after_ops", ctypes.c_int64),
+        ("kernels", ctypes.c_void_p),
+        ("number_of_kernels", ctypes.c_int64),
+        ("cancel", ctypes.POINTER(ctypes.c_int32)),
     )
 
 
@@ -103,6 +133,25 @@ def _library() -> ctypes.CDLL:
     return library
 
 
+def _interruptible(start: Callable[[], str | None], cancel: ctypes.c_int32) -> str | None:
+    """Run to the end; Ctrl-C sets the flag, and is raised when the run has ended."""
+    # Signals reach the main thread only, and there only between bytecodes.
+    if threading.current_thread() is not threading.main_thread():
+        return start()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        run = pool.submit(start)
+        interrupt: KeyboardInterrupt | None = None
+        while not run.done():
+            try:
+                wait([run])
+            except KeyboardInterrupt as stop:
+                # The ranks use the caller's arrays until the run has ended.
+                interrupt, cancel.value = stop, 1
+    if interrupt is not None:
+        raise interrupt
+    return run.result()
+
+
 def run(
     entry: int,
     mesh: Mesh,
@@ -129,6 +178,8 @@ def run(
     ------
     RunError
         When a rank fails, naming rank, operation and cause.
+    KeyboardInterrupt
+        When the user wants no more of it: the run has then ended.
     """
     library = _library()
     names = [name.encode() for name in mesh.names]
@@ -136,6 +187,8 @@ def run(
     rows = [(ctypes.c_void_p * max(len(row), 1))(*row) for row in buffers]
     pointer = ctypes.POINTER(ctypes.c_void_p)
     sent, messages = (ctypes.c_int64 * count)(), (ctypes.c_int64 * count)()
+    kernels = KernelTable(options.kernels)
+    cancel = ctypes.c_int32(0)
     job = _Job(
         abi_version=_ABI_VERSION,
         number_of_levels=count,
@@ -149,10 +202,20 @@ def run(
         max_delay_us=options.max_delay_us,
         fail_rank=options.fail_rank,
         fail_after_ops=options.fail_after_ops,
+        kernels=kernels.address,
+        number_of_kernels=len(kernels),
+        cancel=ctypes.pointer(cancel),
     )
     report = _Report(bytes_sent=sent, messages=messages)
-    if library.mercury_rt_sim_run(ctypes.byref(job), ctypes.byref(report)) != 0:
-        raise RunError(library.mercury_rt_last_error().decode())
+
+    def start() -> str | None:
+        if library.mercury_rt_sim_run(ctypes.byref(job), ctypes.byref(report)) == 0:
+            return None
+        return str(library.mercury_rt_last_error().decode(errors="replace"))
+
+    problem = _interruptible(start, cancel)
+    if problem is not None:
+        raise RunError(problem) from kernels.cause
     return RunReport(
         bytes_sent=dict(zip(mesh.names, sent, strict=True)),
         messages=dict(zip(mesh.names, messages, strict=True)),

@@ -14,7 +14,7 @@ from .dtypes import decode, encode
 from .plan import Plan
 from .sim import RunReport, SimOptions
 
-__all__ = ["LIMITS", "Trial", "trial"]
+__all__ = ["LIMITS", "Trial", "limits", "trial"]
 
 # The largest error that rounding explains in a result of up to 1024 terms: some units in
 # the last place of its dtype. A zero result has error 1.
@@ -74,19 +74,19 @@ def trial(plan: Plan, seed: int = 0, options: SimOptions | None = None) -> Trial
             name: reference.relative_error(found[name], whole)
             for name, whole in expected.items()
         },
-        limits=_limits(plan.program),
+        limits=limits(plan.program),
         report=plan.report,
     )
 
 
-def _limits(program: Program) -> dict[str, float]:
+def limits(program: Program) -> dict[str, float]:
     """Give the limit of each output; rounding grows with the root of the terms summed."""
-    limits = {}
+    found = {}
     for nest in program.nests:
         for store in nest.ops:
             if not isinstance(store, Store):
                 continue
             terms = prod(axis.extent for axis in store.merge.over) if store.merge else 1
             for buffer in store.buffers:
-                limits[buffer.name] = LIMITS[buffer.dtype] * max(1.0, sqrt(terms / 1024))
-    return limits
+                found[buffer.name] = LIMITS[buffer.dtype] * max(1.0, sqrt(terms / 1024))
+    return found

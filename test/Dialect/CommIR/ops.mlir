@@ -427,6 +427,8 @@ commir.program @launch on @cluster axes(i = 8)
       {group = 4, scale = 0.5 : f64}
   // CHECK: commir.launch "g" ins() outs(%[[M]] : memref<4xf32>) at()
   commir.launch "g" ins() outs(%m : memref<4xf32>) at()
+  // CHECK: commir.launch "g" ins() outs(%[[M]] : memref<4xf32>) at() impl("torch")
+  commir.launch "g" ins() outs(%m : memref<4xf32>) at() impl("torch")
 }
 
 // CHECK-LABEL: commir.program @memory_and_status

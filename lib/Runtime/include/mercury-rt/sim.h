@@ -53,6 +53,14 @@ typedef struct mercury_rt_sim_job {
   /** Global rank whose operation `fail_after_ops + 1` fails; -1: none. */
   int64_t fail_rank;
   int64_t fail_after_ops;
+
+  /** What mercury_rt_launch finds; null if there is none. */
+  const mercury_rt_kernel *kernels;
+  int64_t number_of_kernels;
+
+  /** Null, or a flag that another thread, or a signal, may set at any time to
+      another value than 0: the run then fails as soon as no kernel runs. */
+  const volatile int32_t *cancel;
 } mercury_rt_sim_job;
 
 typedef struct mercury_rt_sim_report {
