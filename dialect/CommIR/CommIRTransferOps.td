@@ -218,7 +218,8 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "run a kernel on tiles, merging into its results";
   let description = [{
     `at` gives the global positions where the tiles begin, in the order that the
-    kernel's signature asks for.
+    kernel's signature asks for. `scratch` is memory that the kernel works in and
+    leaves undefined: a kernel allocates none.
 
     ```mlir
     commir.launch "matmul" ins(%a, %b : ...) outs(%c : ...) at()
@@ -229,10 +230,17 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
                        Variadic<Index>:$positions,
                        OptionalAttr<CommIR_MaskAttr>:$mask,
                        OptionalAttr<F64Attr>:$scale,
-                       OptionalAttr<I64Attr>:$group);
+                       OptionalAttr<I64Attr>:$group,
+                       Optional<CommIR_Tile>:$scratch);
+  let builders = [OpBuilder<(ins "StringAttr":$kernel, "ValueRange":$inputs,
+      "ValueRange":$outputs, CArg<"ValueRange", "{}">:$positions), [{
+    build($_builder, $_state, kernel, inputs, outputs, positions, MaskAttr(),
+          FloatAttr(), IntegerAttr(), /*scratch=*/Value());
+  }]>];
   let assemblyFormat = [{
     $kernel `ins` `(` ($inputs^ `:` type($inputs))? `)`
     `outs` `(` ($outputs^ `:` type($outputs))? `)` `at` `(` $positions `)`
+    (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
     (`mask` `(` custom<Mask>($mask)^ `)`)? attr-dict
   }];
 }

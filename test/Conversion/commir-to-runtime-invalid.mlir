@@ -17,7 +17,7 @@ func.func @accumulator_too_narrow(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: 
 commir.mesh @mesh(gpu = 4)
 func.func @mixed_inputs(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !half, %b: !single)
     attributes {commir.mesh = @mesh} {
-  // expected-error@below {{'commir.launch' op takes inputs of one element type, got 'f16' and 'f32'}}
+  // expected-error@below {{'commir.launch' op must have elements of 'f16' in operand 1 of kernel 'matmul', got 'f32'}}
   commir.launch "matmul" ins(%a, %b : !half, !single) outs(%b : !single) at()
   return
 }
@@ -115,4 +115,16 @@ commir.mesh @mesh(gpu = 4)
 // expected-error@below {{'commir.program' op is left after conversion to the runtime}}
 commir.program @not_lowered_at_all on @mesh axes(i = 8)
     inputs(%A: !commir.buffer<[i], f32>) outputs() {
+}
+
+// -----
+
+!q = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!l = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @no_scratch(%context: !llvm.ptr, %buffers: !llvm.ptr, %q: !q, %l: !l, %p: index)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{must have the operands of kernel 'attention_fwd', scratch included, 14 in all, got 13}}
+  commir.launch "attention_fwd" ins(%q, %q, %q : !q, !q, !q) outs(%q, %l : !q, !l) at(%p, %p, %p, %p)
+  return
 }

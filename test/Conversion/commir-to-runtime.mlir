@@ -170,7 +170,7 @@ func.func @two_launches(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !in, %c: !
 
 // -----
 
-// Scale, positions, group and the sides of the mask follow the tiles.
+// Scratch, scale, positions, group and the sides of the mask follow the tiles.
 // CHECK-LABEL: func.func @attention(
 // CHECK-SAME: %[[P:[^:]*]]: index
 // CHECK: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
@@ -178,19 +178,20 @@ func.func @two_launches(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !in, %c: !
 // CHECK: %[[LEFT:.*]] = arith.constant 7 : i64
 // CHECK: %[[RIGHT:.*]] = arith.constant 0 : i64
 // CHECK: call @mercury_kernel_attention_fwd_f32_f32_f32({{.*}}, %[[SCALE]], %[[P]], %[[P]], %[[P]], %[[P]], %[[GROUP]], %[[LEFT]], %[[RIGHT]])
-// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK: %[[SINGLE:.*]] = arith.constant 1 : index
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK: %[[FAR:.*]] = arith.constant 1099511627776 : i64
 // CHECK: call @mercury_kernel_attention_fwd_f32_f32_f32({{.*}}, %[[ONE]], %[[P]], %[[P]], %[[P]], %[[P]], %[[SINGLE]], %[[FAR]], %[[FAR]])
 !t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
 !t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+!t1 = memref<?xf32, strided<[?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
-func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3) -> i32
+func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3, %w: !t1) -> i32
     attributes {commir.mesh = @mesh} {
   commir.launch "attention_fwd" ins(%q, %q, %q : !t4, !t4, !t4) outs(%q, %l : !t4, !t3)
-      at(%p, %p, %p, %p) mask(window(7, 0)) {group = 4 : i64, scale = 0.125 : f64}
+      at(%p, %p, %p, %p) scratch(%w : !t1) mask(window(7, 0)) {group = 4 : i64, scale = 0.125 : f64}
   commir.launch "attention_fwd" ins(%q, %q, %q : !t4, !t4, !t4) outs(%q, %l : !t4, !t3)
-      at(%p, %p, %p, %p)
+      at(%p, %p, %p, %p) scratch(%w : !t1)
   %s = commir.status
   return %s : i32
 }

@@ -173,6 +173,23 @@ def within(got: Array, want: Array, bound: Array) -> bool:
         return bool(np.all(same | (np.abs(got - want) <= bound)))
 
 
+def scratch(kernel: str, d: int, dv: int, dtype: str) -> Array:
+    """Return what README.md says that a kernel works in, full of NaN, with a guard behind."""
+    d64, dv64 = -(-d // 64) * 64, -(-dv // 64) * 64
+    elements = {
+        "attention_fwd": 64 * (2 * d + 2 * dv64),
+        "attention_bwd": 64 * (d + dv + 2 * d64 + dv64 + 128),
+    }[kernel]
+    memory = np.full(elements + 64, np.nan, NUMPY[accumulator(dtype)])
+    memory[elements:] = 7
+    return memory[:elements]
+
+
+def check_guard(memory: Array) -> None:
+    """Fail when a kernel wrote behind its scratch memory."""
+    assert (memory.base[len(memory) :] == 7).all()
+
+
 # --- matmul -------------------------------------------------------------------------
 
 
@@ -295,6 +312,8 @@ def test_attention_tiles(dtype: str, name: str) -> None:
     ]
     rng.shuffle(tiles)
 
+    work = scratch("attention_fwd", case.d, case.dv, dtype)
+
     def run(tiles: Sequence[tuple[slice, slice, slice, bool]]) -> tuple[Array, Array]:
         o, lse = identity(slice(0, case.sq), slice(0, case.h))
         for i, j, h, apart in tiles:
@@ -302,11 +321,12 @@ def test_attention_tiles(dtype: str, name: str) -> None:
             into = o[:, i, h], lse[:, h, i]
             part = identity(i, h) if apart else into
             build("attention_fwd", dtype)(
-                *(q[:, i, h], k[:, j, hk], v[:, j, hk], *part, scale),
+                *(q[:, i, h], k[:, j, hk], v[:, j, hk], *part, work, scale),
                 *(case.ahead + i.start, j.start, h.start, hk.start, g, case.left, case.right),
             )
             if apart:
                 build("softmax_merge", accumulator(dtype))(*part, *into)
+        check_guard(work)
         return o, lse
 
     def right(o: Array, lse: Array) -> tuple[bool, bool]:
@@ -341,7 +361,8 @@ def test_attention_that_sees_nothing_changes_no_bit(
         o[...], lse[...] = 0, -np.inf
     before = o.tobytes(), lse.tobytes()
     # Every key lies after every query and the mask is causal.
-    build("attention_fwd", dtype)(q, k, k, o, lse, 1.0, 0, 100, 0, 0, 1, UNBOUNDED, 0)
+    work = scratch("attention_fwd", depth, depth, dtype)
+    build("attention_fwd", dtype)(q, k, k, o, lse, work, 1.0, 0, 100, 0, 0, 1, UNBOUNDED, 0)
     assert (o.tobytes(), lse.tobytes()) == before
 
 
@@ -357,7 +378,8 @@ def test_attention_extremes(dtype: str) -> None:
         o = np.zeros((1, len(q), 1, 1), acc)
         lse = np.full((1, 1, len(q)), -np.inf, acc)
         scalars = (1.0, 2**40, 0, 0, 0, 1, everything, everything)
-        build("attention_fwd", dtype)(queries, keys, ones, o, lse, *scalars)
+        work = scratch("attention_fwd", 1, 1, dtype)
+        build("attention_fwd", dtype)(queries, keys, ones, o, lse, work, *scalars)
         return o.ravel(), lse.ravel()
 
     o, lse = attend([200, -200], [200, 100])  # exp(40000) overflows in any type
@@ -370,6 +392,173 @@ def test_attention_extremes(dtype: str) -> None:
     np.testing.assert_array_equal((o[0], lse[0]), (0, -np.inf))
     o, lse = attend([np.nan, 1], [1, 2])  # a NaN shows, and in its own row only
     np.testing.assert_array_equal(np.isnan([o, lse]), [[True, False]] * 2)
+
+
+# --- attention_bwd ------------------------------------------------------------------
+
+Gradients = tuple[Array, Array, Array]
+
+
+def gradients(
+    case: Attention, q: Array, k: Array, v: Array, o: Array, do: Array, lse: Array, scale: float
+) -> tuple[Gradients, Gradients]:
+    """Return dq, dk and dv and the sums of magnitudes that their errors scale with.
+
+    The formulas of the kernel's meaning, of the o and lse that it is given.
+    """
+    many_k, many_v = (np.repeat(x, case.group, axis=2) for x in (k, v))
+    s = scale * np.einsum("bihd,bjhd->bhij", q, many_k)
+    s = np.where(case.seen(slice(0, case.sq), slice(0, case.sk)), s, -np.inf)
+    empty = np.isneginf(lse)
+    p = np.where(empty[..., None], 0, np.exp(s - np.where(empty, 0, lse)[..., None]))
+    dp = np.einsum("bihe,bjhe->bhij", do, many_v)
+    delta = np.einsum("bihe,bihe->bhi", do, o)
+    ds = scale * p * (dp - delta[..., None])
+    # A product that is cancelled leaves its rounding error.
+    loud = np.einsum("bihe,bjhe->bhij", *map(np.abs, (do, many_v)))
+    loud += np.einsum("bihe,bihe->bhi", *map(np.abs, (do, o)))[..., None]
+    weight = np.einsum("bihd,bjhd->bhij", *map(np.abs, (q, many_k))) * scale
+    loud_ds, loud_p = scale * p * loud * (1 + weight), p * (1 + weight)
+
+    def grouped(x: Array) -> Array:
+        b, sk, h, depth = x.shape
+        return x.reshape(b, sk, h // case.group, case.group, depth).sum(axis=3)
+
+    def products(ds: Array, p: Array, q: Array, k: Array, do: Array) -> Gradients:
+        return (
+            np.einsum("bhij,bjhd->bihd", ds, k),
+            grouped(np.einsum("bhij,bihd->bjhd", ds, q)),
+            grouped(np.einsum("bhij,bihe->bjhe", p, do)),
+        )
+
+    return (
+        products(ds, p, q, many_k, do),
+        products(loud_ds, loud_p, np.abs(q), np.abs(many_k), np.abs(do)),
+    )
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention_backward_tiles(dtype: str, name: str) -> None:
+    case = ATTENTION[name]
+    rng = np.random.default_rng(len(name))
+    acc = NUMPY[accumulator(dtype)]
+    g, scale = case.group, case.d**-0.5
+
+    def draw(rows: int, heads: int, depth: int) -> Array:
+        return scatter(encode(rng.standard_normal((case.b, rows, heads, depth)), dtype), rng)
+
+    q, do = draw(case.sq, case.h, case.d), draw(case.sq, case.h, case.dv)
+    k, v = draw(case.sk, case.h // g, case.d), draw(case.sk, case.h // g, case.dv)
+    exact = [decode(x, dtype) for x in (q, k, v)]
+    whole_o, whole_lse, _ = reference(case, *exact, scale=scale)
+    o, lse = scatter(encode(whole_o, dtype), rng), scatter(whole_lse.astype(acc), rng)
+    exact += [decode(o, dtype), decode(do, dtype), lse.astype(np.float64)]
+    want, magnitudes = gradients(case, *exact, scale)
+    # Of sums over d, dv, queries and keys; a few for exp and the products.
+    terms = case.d + case.dv + case.sq * g + case.sk + 16
+    bounds = [terms * np.finfo(acc).eps * m for m in magnitudes]
+
+    tiles = [
+        (i, j, h)
+        for i in cut(case.sq, 2, rng)
+        for j in cut(case.sk, 3, rng)
+        for h in cut(case.h, 2, rng)
+    ]
+    rng.shuffle(tiles)
+    work = scratch("attention_bwd", case.d, case.dv, dtype)
+
+    def run(tiles: Sequence[tuple[slice, slice, slice]]) -> list[bool]:
+        made = [scatter(np.zeros_like(x, acc), rng) for x in want]
+        for i, j, h in tiles:
+            hk = slice(h.start // g, -(-h.stop // g))
+            build("attention_bwd", dtype)(
+                *(q[:, i, h], k[:, j, hk], v[:, j, hk], o[:, i, h], do[:, i, h], lse[:, h, i]),
+                *(made[0][:, i, h], made[1][:, j, hk], made[2][:, j, hk], work, scale),
+                *(case.ahead + i.start, j.start, h.start, hk.start, g, case.left, case.right),
+            )
+        check_guard(work)
+        return [within(*each) for each in zip(made, want, bounds, strict=True)]
+
+    assert all(run(tiles))
+    # Of one key the weight is 1 whatever the score: nothing but dv is not 0.
+    alive = [True, True, True] if case.sk > 1 else [False, False, True]
+    zeros = [
+        not within(np.zeros_like(w), w, bound) for w, bound in zip(want, bounds, strict=True)
+    ]
+    assert [a and z for a, z in zip(alive, zeros, strict=True)] == alive
+    counting = [
+        t for t, (i, j, h) in enumerate(tiles) if h.stop > h.start and case.seen(i, j).any()
+    ]
+    for lost in rng.permutation(counting)[:3]:
+        assert not any(run(tiles[:lost] + tiles[lost + 1 :])[2 - 2 * alive[0] :])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "sizes", [(0, 5, 2, 3), (5, 0, 2, 3), (5, 5, 0, 3), (5, 5, 2, 0), (5, 5, 2, 3)]
+)
+def test_backward_of_what_is_hidden_changes_no_bit(
+    dtype: str, sizes: tuple[int, int, int, int]
+) -> None:
+    sq, sk, h, depth = sizes
+    rng = np.random.default_rng(sum(sizes))
+    acc = NUMPY[accumulator(dtype)]
+
+    def full(rows: int) -> Array:
+        return encode(np.full((1, rows, h, depth), np.nan), dtype)
+
+    lse = rng.standard_normal((1, h, sq)).astype(acc)
+    made = [rng.standard_normal((1, rows, h, depth)).astype(acc) for rows in (sq, sk, sk)]
+    before = [x.tobytes() for x in made]
+    work = scratch("attention_bwd", depth, depth, dtype)
+    # Every key lies after every query and the mask is causal.
+    operands = (full(sq), full(sk), full(sk), full(sq), full(sq), lse, *made, work)
+    build("attention_bwd", dtype)(*operands, 1.0, 0, 100, 0, 0, 1, UNBOUNDED, 0)
+    assert [x.tobytes() for x in made] == before
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_backward_of_a_row_that_saw_nothing_is_zero(dtype: str) -> None:
+    acc = NUMPY[accumulator(dtype)]
+    one = np.ones((1, 2, 1, 1))
+    q = encode(one * [[[[np.inf]], [[1]]]], dtype)  # row 0 is never read
+    k, v, do = (encode(one * x, dtype) for x in (2.0, [[[[3.0]], [[5.0]]]], 1.0))
+    o = encode(one * [[[[np.nan]], [[4.0]]]], dtype)
+    lse = np.array([[[-np.inf, 2 + np.log(2)]]], acc)
+    made = [np.zeros((1, 2, 1, 1), acc) for _ in range(3)]
+    work = scratch("attention_bwd", 1, 1, dtype)
+    far = 2**63 - 1
+    operands = (q, k, v, o, do, lse, *made, work)
+    build("attention_bwd", dtype)(*operands, 1.0, 2**40, 0, 0, 0, 1, far, far)
+    # Both keys weigh 1/2, ds = 1/2 * (3 - 4) and 1/2 * (5 - 4).
+    for got, want in zip(made, ([0, 0], [-0.5, 0.5], [0.5, 0.5]), strict=True):
+        np.testing.assert_allclose(got.ravel(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_softmax_sink_is_one_more_logit(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    acc = NUMPY[accumulator(dtype)]
+    b, s, h, dv = 2, 5, 4, 7
+    sink = encode(np.array([0.5, -3.0, 20.0, -np.inf]), dtype)
+    lse = rng.standard_normal((b, h, s)) * 4
+    lse[:, :, 0] = -np.inf
+    o = rng.standard_normal((b, s, h, dv)) * np.isfinite(lse.swapaxes(1, 2)[..., None])
+    got_o, got_lse = scatter(o.astype(acc), rng), scatter(lse.astype(acc), rng)
+    before = got_o.copy(), got_lse.copy()
+    build("softmax_sink", dtype)(scatter(sink, rng), got_o, got_lse)
+    lse = before[1].astype(np.float64)
+    want = np.logaddexp(lse, decode(sink, dtype)[None, :, None])
+    eps = np.finfo(acc).eps
+    assert within(got_lse, want, 4 * eps * (1 + np.abs(want)))
+    weight = np.exp(lse - np.where(np.isneginf(want), 0, want)).swapaxes(1, 2)[..., None]
+    assert within(got_o, before[0] * weight, 64 * eps * np.abs(before[0] * weight) + 1e-300)
+    # A row that saw nothing has the sink alone; a sink of -inf changes no bit.
+    np.testing.assert_array_equal(got_lse[:, :3, 0], np.tile(decode(sink, dtype)[:3], (b, 1)))
+    assert not got_o[:, 0].any()
+    np.testing.assert_array_equal(got_o[:, :, 3], before[0][:, :, 3])
+    np.testing.assert_array_equal(got_lse[:, 3], before[1][:, 3])
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -405,6 +594,62 @@ def test_softmax_merge(dtype: str) -> None:
     for both in [merged(x, empty), merged(empty, x)]:
         for got, same in zip(both, x, strict=True):
             np.testing.assert_array_equal(got, same)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("parts", [0, 1, 2, 7])
+def test_softmax_merge_all(dtype: str, parts: int) -> None:
+    rng = np.random.default_rng(parts)
+    acc = NUMPY[dtype]
+    b, s, h, dv = 2, 5, 3, 70
+    lse = rng.standard_normal((parts + 1, b, h, s)) * 10
+    lse[rng.random(lse.shape) < 0.4] = -np.inf
+    lse[:, 0, 0, 0] = -np.inf
+    finite = np.isfinite(lse.swapaxes(2, 3)[..., None])
+    o = rng.standard_normal((parts + 1, b, s, h, dv)) * finite
+    o, lse = o.astype(acc), lse.astype(acc)
+
+    def merged() -> tuple[Array, Array]:
+        into = scatter(o[0], rng), scatter(lse[0], rng)
+        build("softmax_merge_all", dtype)(scatter(o[1:], rng), scatter(lse[1:], rng), *into)
+        return into
+
+    got_o, got_lse = merged()
+    want = np.logaddexp.reduce(lse.astype(np.float64), axis=0)
+    eps = np.finfo(acc).eps
+    assert within(got_lse, want, 4 * eps * (1 + np.abs(want)))
+    total = np.where(np.isneginf(want), 0, want)
+    shares = o * np.exp(lse - total).swapaxes(2, 3)[..., None]
+    bound = (32 + parts) * eps * np.abs(shares).sum(axis=0)
+    assert within(got_o, shares.sum(axis=0), bound)
+    for lost in range(parts + 1):
+        rest = np.delete(shares, lost, axis=0).sum(axis=0)
+        assert np.array_equal(shares[lost], 0 * shares[lost]) or not within(got_o, rest, bound)
+    # Where the parts lie in memory changes no bit, and neither do empty ones.
+    for mine, other in zip((got_o, got_lse), merged(), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    o[1:], lse[1:] = 0, -np.inf
+    for mine, first in zip(merged(), (o[0], lse[0]), strict=True):
+        np.testing.assert_array_equal(mine, first)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize(("parts", "length"), [(0, 5), (1, 256), (5, 1003), (3, 0)])
+def test_sum_all(dtype: str, parts: int, length: int) -> None:
+    rng = np.random.default_rng(parts)
+    acc = NUMPY[dtype]
+    x = rng.standard_normal((parts, length + 3)).astype(acc)[:, 1 : length + 1]
+    start = rng.standard_normal(length).astype(acc)
+    y = start.copy()
+    build("sum_all", dtype)(x, y)
+    want = start.astype(np.float64) + x.astype(np.float64).sum(axis=0)
+    bound = (parts + 1) * np.finfo(acc).eps * (np.abs(start) + np.abs(x).sum(axis=0))
+    assert within(y, want, bound)
+    # Term by term in the order of the rows, whatever arrived first.
+    one = start.copy()
+    for row in x:
+        one += row
+    np.testing.assert_array_equal(y, one)
 
 
 # --- fill and store -----------------------------------------------------------------

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/CommIR/CommIR.h"
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
 #include "lib/Conversion/Passes.h"
 
@@ -369,10 +369,6 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   };
   Type input = elementOf(op.getInputs().front());
   Type accumulator = elementOf(op.getOutputs().front());
-  for (Value tile : op.getInputs())
-    if (elementOf(tile) != input)
-      return op.emitOpError() << "takes inputs of one element type, got "
-                              << input << " and " << elementOf(tile);
   for (Value tile : op.getOutputs())
     if (elementOf(tile) != accumulator)
       return op.emitOpError() << "gives results of one element type, got "
@@ -382,10 +378,30 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   if (failed(callee))
     return failure();
 
+  bool attention = KernelSignature::isAttention(op.getKernel());
+  ArrayRef<Type> wanted = callee->getArgumentTypes();
+  size_t given = op.getInputs().size() + op.getOutputs().size() +
+                 (op.getScratch() ? 1 : 0) +
+                 (attention ? op.getPositions().size() + 4 : 0);
+  if (wanted.size() != given)
+    return op.emitOpError() << "must have the operands of kernel '"
+                            << op.getKernel() << "', scratch included, "
+                            << wanted.size() << " in all, got " << given;
+  // Statistics, such as a log-sum-exp, are of the accumulators' type.
+  for (auto [number, tile] : llvm::enumerate(op.getInputs())) {
+    Type element = cast<MemRefType>(wanted[number]).getElementType();
+    if (elementOf(tile) != element)
+      return op.emitOpError() << "must have elements of " << element
+                              << " in operand " << number << " of kernel '"
+                              << op.getKernel() << "', got " << elementOf(tile);
+  }
+
   guard();
   SmallVector<Value> operands(op.getInputs());
   llvm::append_range(operands, op.getOutputs());
-  if (op.getKernel() == "attention_fwd") {
+  if (op.getScratch())
+    operands.push_back(getFlat(op.getScratch()));
+  if (attention) {
     double scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
     operands.push_back(arith::ConstantOp::create(
         builder, loc, builder.getFloatAttr(accumulator, scale)));

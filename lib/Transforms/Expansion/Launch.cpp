@@ -19,7 +19,7 @@ static Type getAccumulatorType(KernelOp kernel) {
   for (Value output : kernel.getOutputs())
     for (OpOperand &use : output.getUses())
       if (auto store = dyn_cast<StoreOp>(use.getOwner()))
-        tensors.push_back(store.getBuffers()[use.getOperandNumber()]);
+        tensors.push_back(store.getBufferOf(use));
   bool isDouble = llvm::any_of(
       tensors, [](Value tensor) { return getElementType(tensor).isF64(); });
   Builder builder(kernel.getContext());
@@ -40,6 +40,31 @@ Value NestExpander::getPosition(DimAttr dim) {
                             dim.getDivisor());
 }
 
+/// What a kernel works in has its place in the plan, so that a run allocates
+/// nothing.
+FailureOr<Value> NestExpander::makeScratch(KernelOp kernel) {
+  auto sizeOf = [&](StringRef letter) -> int64_t {
+    DimAttr dim = getBoundDim(kernel, {letter});
+    if (dim.isConstant())
+      return dim.getValue();
+    return llvm::divideCeil(program.getAxis(dim.getAxis()).getExtent(),
+                            dim.getDivisor());
+  };
+  int64_t elements = KernelSignature::getScratch(kernel.getKernel(), sizeOf);
+  if (elements == 0)
+    return Value();
+  if (elements > int64_t(1) << 40)
+    return kernel.emitOpError()
+           << "works in more memory than there is, " << elements << " elements";
+  MLIRContext *context = nest.getContext();
+  auto type = BufferType::get(context, DimAttr::get(context, "", elements),
+                              getAccumulatorType(kernel));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&program.getBody().front());
+  Value memory = makeMemory(type, 1, PlacementAttr::get(context, {}));
+  return getTileAt(memory, {});
+}
+
 LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   if (KernelSignature::known(kernel.getKernel()).empty())
     return kernel.emitOpError() << "has no generated implementation of kernel '"
@@ -55,7 +80,7 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
            << "implementation '" << *kernel.getImpl()
            << "' is not there; this version has 'generated' only";
   // What a kernel was told and would not hear is refused.
-  bool scaled = kernel.getKernel() == "attention_fwd";
+  bool scaled = KernelSignature::isAttention(kernel.getKernel());
   for (NamedAttribute option : kernel->getDiscardableAttrs()) {
     auto number = dyn_cast<FloatAttr>(option.getValue());
     if (!scaled || option.getName() != "scale" || !number ||
@@ -66,6 +91,9 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
              << kernel.getKernel() << "' does not take"
              << (scaled ? "; it takes scale, an f64" : "");
   }
+  FailureOr<Value> scratch = makeScratch(kernel);
+  if (failed(scratch))
+    return failure();
   SmallVector<Value> inputs, outputs;
   for (Value input : kernel.getInputs()) {
     auto load = input.getDefiningOp<LoadOp>();
@@ -88,8 +116,7 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
                      : StoreOp();
     if (!store)
       return kernel.emitOpError() << "must have each result stored once";
-    unsigned number = output.getUses().begin()->getOperandNumber();
-    Value buffer = store.getBuffers()[number];
+    Value buffer = store.getBufferOf(*output.getUses().begin());
     auto [part, slot] = departing.lookup(buffer);
     outputs.push_back(part ? getTile(part, slot) : getTile(memory[buffer]));
   }
@@ -110,11 +137,11 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   if (masked && !kernel.getMask()->getDocuments().empty())
     return kernel.emitOpError()
            << "has a mask of documents, which this version does not lower yet";
-  LaunchOp::create(builder, kernel.getLoc(), kernel.getKernelAttr(), inputs,
-                   outputs, positions, kernel.getMaskAttr(),
-                   kernel->getAttrOfType<FloatAttr>("scale"),
-                   group == 1 ? IntegerAttr()
-                              : builder.getI64IntegerAttr(group));
+  LaunchOp::create(
+      builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, outputs,
+      positions, kernel.getMaskAttr(),
+      kernel->getAttrOfType<FloatAttr>("scale"),
+      group == 1 ? IntegerAttr() : builder.getI64IntegerAttr(group), *scratch);
   return success();
 }
 
@@ -126,7 +153,7 @@ LogicalResult NestExpander::startOutputs() {
         dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
       auto kernel = store.getTiles()[i].getDefiningOp<KernelOp>();
-      bool softmax = kernel.getKernel() == "attention_fwd";
+      bool softmax = KernelSignature::makesSoftmax(kernel.getKernel());
       if (kind && (kind.getValue() == MergeKind::Max ||
                    softmax != (kind.getValue() == MergeKind::Softmax)))
         return store.emitOpError()
@@ -152,11 +179,47 @@ LogicalResult NestExpander::startOutputs() {
 void NestExpander::fillWithIdentity(StoreOp store, size_t result, Value tile) {
   auto made = cast<OpResult>(store.getTiles()[result]);
   auto kernel = cast<KernelOp>(made.getOwner());
-  bool isLSE =
-      kernel.getKernel() == "attention_fwd" && made.getResultNumber() == 1;
+  bool isLSE = KernelSignature::makesSoftmax(kernel.getKernel()) &&
+               made.getResultNumber() == 1;
   double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
   FillOp::create(builder, nest.getLoc(), tile,
                  builder.getF64FloatAttr(identity));
+}
+
+/// Merges what enters once into the result, which is whole by now: so it does
+/// whatever ranks, steps and tiles made the result.
+LogicalResult NestExpander::mergeOnce(StoreOp store) {
+  SmallVector<KernelOp> kernels;
+  for (Value tile : store.getOnce()) {
+    auto kernel = tile.getDefiningOp<KernelOp>();
+    auto made = store.getTiles().front().getDefiningOp<KernelOp>();
+    if (!kernel || KernelSignature::makesSoftmax(kernel.getKernel()) !=
+                       KernelSignature::makesSoftmax(made.getKernel()))
+      return store.emitOpError()
+             << "merges once what no generated kernel of its merge makes";
+    if (!llvm::is_contained(kernels, kernel))
+      kernels.push_back(kernel);
+  }
+  // The part of each axis that this rank holds of the result.
+  llvm::StringMap<Part> before = std::exchange(parts, {});
+  for (Value buffer : store.getBuffers()) {
+    int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+    for (CutAttr cut : program.getBinding(number).getInside().getCuts()) {
+      SmallVector<StringAttr> levels;
+      for (Attribute factor : cut.getFactors()) {
+        auto level = dyn_cast<StringAttr>(factor);
+        if (!level)
+          return needsRule("R8", "what enters once meets a strided placement");
+        levels.push_back(level);
+      }
+      parts[cut.getAxis()] = getPart(levels, StringAttr(), Value());
+    }
+  }
+  LogicalResult result = success();
+  for (KernelOp kernel : kernels)
+    result = succeeded(result) ? emitLaunch(kernel) : result;
+  parts = std::move(before);
+  return result;
 }
 
 /// What ranks made in parts is merged, rounded to the buffer's type, and
@@ -164,6 +227,8 @@ void NestExpander::fillWithIdentity(StoreOp store, size_t result, Value tile) {
 LogicalResult NestExpander::finishOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
     if (!getReducedLevels(store).empty() && failed(reduceOverRanks(store)))
+      return failure();
+    if (failed(mergeOnce(store)))
       return failure();
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();

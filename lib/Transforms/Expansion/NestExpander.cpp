@@ -204,8 +204,16 @@ LogicalResult NestExpander::emitLoops(size_t at) {
 }
 
 LogicalResult NestExpander::emitBody() {
+  auto entersOnce = [](KernelOp kernel) {
+    return llvm::any_of(kernel->getUsers(), [&](Operation *user) {
+      auto store = dyn_cast<StoreOp>(user);
+      return store && llvm::any_of(store.getOnce(), [&](Value tile) {
+               return tile.getDefiningOp() == kernel;
+             });
+    });
+  };
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
-    if (failed(emitLaunch(kernel)))
+    if (!entersOnce(kernel) && failed(emitLaunch(kernel)))
       return failure();
   return success();
 }

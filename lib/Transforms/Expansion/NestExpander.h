@@ -67,6 +67,7 @@ private:
 
   LogicalResult checkStores();
   LogicalResult checkDivided(StoreOp store);
+  bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult checkOutput(StoreOp store, int64_t buffer);
   LogicalResult checkShift(LoopAttr loop);
   LogicalResult placeInput(int64_t buffer);
@@ -81,6 +82,7 @@ private:
                            PlacementAttr to, Value target = {});
   LogicalResult startOutputs();
   LogicalResult finishOutputs();
+  LogicalResult mergeOnce(StoreOp store);
   void fillWithIdentity(StoreOp store, size_t result, Value tile);
   SmallVector<StringAttr> getReducedLevels(StoreOp store);
   PlacementAttr getPartialPlacement(StoreOp store, PlacementAttr inside);
@@ -94,6 +96,7 @@ private:
   LogicalResult emitRing(size_t at, StringAttr level);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
+  FailureOr<Value> makeScratch(KernelOp kernel);
   Value getPosition(DimAttr dim);
 
   Value constant(int64_t value) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 
@@ -42,28 +43,71 @@ bool NestExpander::followsLoops(CutAttr cut) {
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
 
-/// Two parts of `axis / n` may share a position. That is right for what is read
-/// beside the whole axis (grouped heads), and counts twice in a result or a
-/// sum.
+/// Whether a store merges the results of other positions of `axis`. Where its
+/// buffers have the axis divided, only positions of one group are merged, which
+/// checkDivided keeps in one part.
+bool NestExpander::isReducedOver(StoreOp store, StringAttr axis) {
+  return store.getOver() && llvm::is_contained(*store.getOver(), axis) &&
+         !cast<BufferType>(store.getBuffers()[0].getType()).hasAxis(axis);
+}
+
+/// Whether every cut of an axis falls on a multiple of `divisor`.
+static bool isCutAtMultiples(AxisAttr axis, int64_t parts, int64_t divisor) {
+  Layout layout = axis.getLayout().getLayout();
+  for (int64_t part = 0; part < parts; ++part)
+    for (Interval i : layout.shard(axis.getExtent(), parts, part))
+      if (i.begin % divisor != 0 || i.end % divisor != 0)
+        return false;
+  return true;
+}
+
+/// Two parts of `axis / n` share a position when the axis is cut elsewhere than
+/// at multiples of n. That is right for what is read beside the whole axis
+/// (grouped heads), counts twice in a sum, and leaves each rank with a part of
+/// the sum that a result is. One rank after the other adds to one sum.
 LogicalResult NestExpander::checkDivided(StoreOp store) {
-  auto isCut = [&](DimAttr dim) {
-    return dim.getDivisor() != 1 && nest.getParts(dim.getAxis()) != 1;
+  auto isShared = [&](DimAttr dim, int64_t divisor) {
+    return divisor != 1 &&
+           !isCutAtMultiples(program.getAxis(dim.getAxis()),
+                             nest.getParts(dim.getAxis()), divisor);
+  };
+  auto isReduced = [&](DimAttr dim) {
+    return store.getOver() &&
+           llvm::is_contained(*store.getOver(),
+                              builder.getStringAttr(dim.getAxis()));
   };
   auto refuse = [&](DimAttr dim) {
-    return needsRule("R8", "axis '" + dim.getAxis() + "' is cut where only '" +
-                               dim.getAxis() + "/" + Twine(dim.getDivisor()) +
-                               "' is a dimension");
+    return needsRule(
+        "R8", "axis '" + dim.getAxis() + "' is cut within the groups of '" +
+                  dim.getAxis() + "/" + Twine(dim.getDivisor()) +
+                  "'; cut it at multiples of " + Twine(dim.getDivisor()));
   };
   for (Value buffer : store.getBuffers())
-    for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims())
-      if (isCut(dim))
+    for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims()) {
+      if (dim.isConstant() || !isShared(dim, dim.getDivisor()))
+        continue;
+      bool inOrder = llvm::none_of(loops, [&](LoopAttr loop) {
+        return loop.isOver(dim.getAxis()) &&
+               (loop.isParallel() || loop.getShift());
+      });
+      if (!isReduced(dim) || !inOrder)
         return refuse(dim);
-  for (LoadOp load : nest.getBody().getOps<LoadOp>())
-    for (DimAttr dim : load.getBuffer().getType().getDims())
-      if (isCut(dim) && store.getOver() &&
-          llvm::is_contained(*store.getOver(),
-                             builder.getStringAttr(dim.getAxis())))
-        return refuse(dim);
+    }
+  for (Value tile : store.getTiles())
+    for (Value input : tile.getDefiningOp<KernelOp>().getInputs())
+      for (DimAttr dim : cast<TileType>(input.getType()).getDims())
+        if (!dim.isConstant() && isReduced(dim) &&
+            isShared(dim, getFinestDivisor(tile.getDefiningOp<KernelOp>(),
+                                           dim.getAxis())))
+          return refuse(dim);
+  if (!store.getOver())
+    return success();
+  for (auto axis : store.getOver()->getAsRange<StringAttr>())
+    for (Value buffer : store.getBuffers())
+      if (cast<BufferType>(buffer.getType()).hasAxis(axis) ==
+          isReducedOver(store, axis))
+        return needsRule("R8", "one result has axis '" + axis.getValue() +
+                                   "' divided, another lacks it");
   return success();
 }
 

@@ -295,6 +295,7 @@ class _IRBuilder:
         self.commir.StoreOp(
             [self._value(tile) for tile in store.tiles],
             [self.values[buffer] for buffer in store.buffers],
+            [self._value(tile) for tile in store.merge.once] if store.merge else [],
             merge=merge,
             over=over,
         )
@@ -304,8 +305,11 @@ def _results(kernel: Kernel, nest: Nest) -> list[Tile]:
     """Give the results of a kernel that are stored, in order."""
     found: dict[int, Tile] = {}
     for op in nest.ops:
-        tiles = op.tiles if isinstance(op, Store) else []
-        tiles = [*tiles, *(op.inputs if isinstance(op, Kernel) else ())]
+        tiles: list[Tile] = []
+        if isinstance(op, Store):
+            tiles = [*op.tiles, *(op.merge.once if op.merge else ())]
+        elif isinstance(op, Kernel):
+            tiles = list(op.inputs)
         for tile in tiles:
             if tile.origin is kernel:
                 found[tile.number] = tile
