@@ -104,7 +104,7 @@ func.func @expf(%context: !llvm.ptr, %buffers: !llvm.ptr) attributes {commir.mes
 commir.mesh @mesh(gpu = 4)
 func.func @double_to_bfloat(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !double, %b: !brain)
     attributes {commir.mesh = @mesh} {
-  // expected-error@below {{kernel 'store' cannot round f64 to bf16 yet; give its result another type}}
+  // expected-error@below {{kernel 'copy' cannot round f64 to bf16 yet; give its result another type}}
   commir.copy %a to %b : !double to !brain
   return
 }

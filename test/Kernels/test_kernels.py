@@ -41,6 +41,10 @@ NUMPY: dict[str, Any] = {
     "bf16": np.uint16,
     "f32": np.float32,
     "f64": np.float64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
 }
 UNBOUNDED = 2**40
 LLC = ["-relocation-model=pic", "-filetype=obj"]
@@ -63,26 +67,23 @@ def accumulator(dtype: str) -> str:
     return "f64" if dtype == "f64" else "f32"
 
 
-def instantiate(kernel: str, dtype: str) -> str:
-    """Return the module text of a template for inputs and outputs of type `dtype`."""
-    acc = accumulator(dtype)
-    aliases = f"!in = {dtype}\n!acc = {acc}\n!out = {dtype}\n"
-    if dtype == acc:
-        casts = """
-func.func private @widen(%x: !in) -> !acc { return %x : !acc }
-func.func private @narrow(%x: !acc) -> !out { return %x : !out }
-"""
-    else:
-        casts = """
-func.func private @widen(%x: !in) -> !acc {
-  %y = arith.extf %x : !in to !acc
-  return %y : !acc
-}
-func.func private @narrow(%x: !acc) -> !out {
-  %y = arith.truncf %x : !acc to !out
-  return %y : !out
-}
-"""
+WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
+
+
+def conversion(name: str, source: str, target: str, types: str) -> str:
+    """Spell one of the two functions of the prelude."""
+    head = f"func.func private @{name}(%x: {types.replace(',', ') ->')}"
+    if source == target:
+        return f"{head} {{ return %x : {source} }}\n"
+    op = "extf" if WIDTH[source] < WIDTH[target] else "truncf"
+    return f"{head} {{ %y = arith.{op} %x : {source} to {target} return %y : {target} }}\n"
+
+
+def instantiate(kernel: str, dtype: str, acc: str, out: str) -> str:
+    """Return the module text of a template for inputs, accumulators and outputs."""
+    aliases = f"!in = {dtype}\n!acc = {acc}\n!out = {out}\n"
+    casts = conversion("widen", dtype, acc, "!in, !acc")
+    casts += conversion("narrow", acc, out, "!acc, !out")
     return aliases + (TEMPLATES / f"{kernel}.mlir").read_text() + casts
 
 
@@ -101,8 +102,18 @@ def flatten(value: object) -> Iterator[object]:
     yield from (ctypes.c_int64(s // value.itemsize) for s in value.strides)
 
 
-@functools.cache
 def build(kernel: str, dtype: str) -> Callable[..., None]:
+    """Compile a kernel whose inputs and outputs are of type `dtype`."""
+    return compile_instance(kernel, dtype, accumulator(dtype), dtype)
+
+
+def build_copy(source: str, wide: str, target: str) -> Callable[..., None]:
+    """Compile a copy from one type to another through a third."""
+    return compile_instance("copy", source, wide, target)
+
+
+@functools.cache
+def compile_instance(kernel: str, dtype: str, acc: str, out: str) -> Callable[..., None]:
     """Compile one instance. Arrays, index and i64 as int, floats as float."""
     target = f"-mtriple={platform.machine()}-linux-gnu"
     lower = [tool("mlir-opt", "mlir"), "--pass-pipeline=" + PIPELINE.replace("\n", "")]
@@ -112,7 +123,7 @@ def build(kernel: str, dtype: str) -> Callable[..., None]:
         [tool("opt", "llvm"), "-O3", target, "-mcpu=native"],
         [tool("llc", "llvm"), "-O3", target, "-mcpu=native", *LLC],
     ]
-    data = instantiate(kernel, dtype).encode()
+    data = instantiate(kernel, dtype, acc, out).encode()
     for step in steps:
         done = subprocess.run(step, input=data, capture_output=True, check=False)
         assert done.returncode == 0, f"{step[0]}: {done.stderr.decode()}"
@@ -123,7 +134,7 @@ def build(kernel: str, dtype: str) -> Callable[..., None]:
         subprocess.run(["cc", "-shared", obj, "-o", lib, "-lm"], check=True)
         function = getattr(ctypes.CDLL(lib), kernel)
     function.restype = None
-    real = ctypes.c_double if accumulator(dtype) == "f64" else ctypes.c_float
+    real = ctypes.c_double if acc == "f64" else ctypes.c_float
 
     def call(*arguments: object) -> None:
         scalars: dict[type, Any] = {int: ctypes.c_int64, float: real}
@@ -652,7 +663,7 @@ def test_sum_all(dtype: str, parts: int, length: int) -> None:
     np.testing.assert_array_equal(y, one)
 
 
-# --- fill and store -----------------------------------------------------------------
+# --- fill and copy ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -665,18 +676,75 @@ def test_fill(dtype: str, value: float) -> None:
     assert x[0] == 1
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_store(dtype: str) -> None:
+COPIES = [
+    *((dtype, accumulator(dtype)) for dtype in DTYPES),
+    *((accumulator(dtype), dtype) for dtype in ("f16", "bf16")),
+    ("bf16", "f16"),
+    ("f64", "f32"),
+    ("i8", "i8"),
+    ("i16", "i16"),
+    ("i64", "i64"),
+]
+
+
+def copied(x: Array, source: str, target: str, into: Array) -> Array:
+    """Run the copy kernel on tiles of four dimensions; the accumulator holds either type."""
+    both = {source, target}
+    wide = source if source == target else "f64" if "f64" in both else "f32"
+    build_copy(source, wide, target)(x, into)
+    return into
+
+
+@pytest.mark.parametrize(("source", "target"), COPIES)
+def test_copy_rounds_to_nearest_even(source: str, target: str) -> None:
     rng = np.random.default_rng(0)
-    ordinary = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000)
-    ties = 1 + np.arange(64) * 2.0**-11
-    special = [0.0, -0.0, np.inf, -np.inf, 1e-40, 3.4e38]
-    x = np.concatenate([ordinary, ties, special]).astype(NUMPY[accumulator(dtype)])
-    y = np.zeros(x.size + 2, NUMPY[dtype])
-    build("store", dtype)(x, y[1:-1])
-    np.testing.assert_array_equal(y, [0, *encode(x, dtype), 0])
-    build("store", dtype)(np.full_like(x, np.nan), y[1:-1])
-    assert np.isnan(decode(y[1:-1], dtype)).all()
+    if source.startswith("i"):
+        x = rng.integers(0, 100, (1, 1, 1, 1070)).astype(NUMPY[source])
+        want = x
+    else:
+        ordinary = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000)
+        ties = 1 + np.arange(64) * 2.0**-11
+        special = [0.0, -0.0, np.inf, -np.inf, 1e-40, 3.4e38]
+        x = encode(np.concatenate([ordinary, ties, special]), source).reshape(1, 1, 1, -1)
+        want = encode(decode(x, source), target)
+    y = np.zeros((1, 1, 1, x.size + 2), NUMPY[target])
+    copied(x, source, target, y[..., 1:-1])
+    np.testing.assert_array_equal(y.ravel(), [0, *want.ravel(), 0])
+    if not source.startswith("i"):
+        copied(encode(np.full(x.shape, np.nan), source), source, target, y[..., 1:-1])
+        assert np.isnan(decode(y[..., 1:-1], target)).all()
+
+
+@pytest.mark.parametrize("case", range(40))
+def test_copy_packs_and_unpacks_any_tile(case: int) -> None:
+    rng = np.random.default_rng(case)
+    source, target = [("f32", "bf16"), ("bf16", "f32"), ("i16", "i16"), ("f64", "f64")][
+        case % 4
+    ]
+    sizes = [int(n) for n in rng.choice([0, 1, 1, 2, 3, 5, 65], 4)]
+    whole = [n + int(rng.integers(0, 3)) for n in sizes]
+    at = tuple(
+        slice(int(first), int(first) + n)
+        for n, first in zip(
+            sizes,
+            [rng.integers(0, w - n + 1) for w, n in zip(whole, sizes, strict=True)],
+            strict=True,
+        )
+    )
+    numbers = rng.standard_normal(whole)
+    full = numbers.astype(np.int16) if source == "i16" else encode(numbers, source)
+    # A slice of contiguous memory, or dimensions in any order with gaps.
+    x = full[at] if case % 3 else scatter(full[at], rng)
+    want = np.ascontiguousarray(x)
+    if source != target:
+        want = encode(decode(want, source), target)
+    for y in (np.zeros(sizes, NUMPY[target]), scatter(np.zeros(sizes, NUMPY[target]), rng)):
+        np.testing.assert_array_equal(copied(x, source, target, y), want)
+    around = np.full(whole, 3, NUMPY[target])
+    copied(x, source, target, around[at])
+    np.testing.assert_array_equal(around[at], want)
+    around[at] = 3
+    assert (around == 3).all()
 
 
 def test_readme_states_the_pipeline() -> None:

@@ -34,9 +34,10 @@ private:
   LogicalResult convert(Operation &op);
   void convert(ExchangeStartOp op);
   void convert(AllGatherStartOp op);
-  SmallVector<Value> loopOver(Value tile);
+  SmallVector<Value> loopOver(Value tile, int64_t dims);
   Value getBits(Value tile);
-  void convert(CopyOp op);
+  LogicalResult convert(CopyOp op);
+  Value getInnermost(Value tile, ValueRange outer);
   void convert(AccumulateOp op);
   LogicalResult convertFlat(Operation *op, StringRef kernel, Value source,
                             Value second, KernelTypes types);
@@ -260,13 +261,8 @@ LogicalResult FunctionConverter::convert(Operation &op) {
                        {element, element, element});
   }
   if (auto copy = dyn_cast<CopyOp>(op)) {
-    Type from = cast<MemRefType>(copy.getSource().getType()).getElementType();
-    Type to = cast<MemRefType>(copy.getTarget().getType()).getElementType();
     guard();
-    if (from == to)
-      return convert(copy), success();
-    return convertFlat(copy, "store", getFlat(copy.getSource()),
-                       getFlat(copy.getTarget()), {to, from, to});
+    return convert(copy);
   }
   if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
     guard();
@@ -311,12 +307,12 @@ void FunctionConverter::convert(AllGatherStartOp op) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// Opens a loop over each dimension of a tile; the insertion point is inside.
-SmallVector<Value> FunctionConverter::loopOver(Value tile) {
+/// Opens a loop over each of the first `dims` dimensions of a tile; the
+/// insertion point is inside.
+SmallVector<Value> FunctionConverter::loopOver(Value tile, int64_t dims) {
   SmallVector<Value> indices;
-  int64_t rank = cast<MemRefType>(tile.getType()).getRank();
   Value zero = constant(0), one = constant(1);
-  for (int64_t dim = 0; dim < rank; ++dim) {
+  for (int64_t dim = 0; dim < dims; ++dim) {
     Value size = memref::DimOp::create(builder, loc, tile, dim);
     auto loop = scf::ForOp::create(builder, loc, zero, size, one);
     indices.push_back(loop.getInductionVar());
@@ -336,15 +332,72 @@ Value FunctionConverter::getBits(Value tile) {
       .getResult(0);
 }
 
-void FunctionConverter::convert(CopyOp op) {
-  Value source = getBits(op.getSource()), target = getBits(op.getTarget());
-  SmallVector<Value> indices = loopOver(source);
-  Value element = memref::LoadOp::create(builder, loc, source, indices);
-  memref::StoreOp::create(builder, loc, element, target, indices);
+/// The four inner dimensions of a tile, of size 1 where it has fewer, at
+/// `outer` of those before them.
+Value FunctionConverter::getInnermost(Value tile, ValueRange outer) {
+  auto type = cast<MemRefType>(tile.getType());
+  auto metadata = memref::ExtractStridedMetadataOp::create(builder, loc, tile);
+  SmallVector<OpFoldResult> sizes, strides;
+  for (int64_t dim = type.getRank(); dim < 4; ++dim) {
+    sizes.push_back(builder.getIndexAttr(1));
+    strides.push_back(builder.getIndexAttr(1));
+  }
+  Value offset = metadata.getOffset();
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    Value stride = metadata.getStrides()[dim];
+    if (dim < static_cast<int64_t>(outer.size())) {
+      Value skipped = arith::MulIOp::create(builder, loc, outer[dim], stride);
+      offset = arith::AddIOp::create(builder, loc, offset, skipped);
+      continue;
+    }
+    sizes.push_back(metadata.getSizes()[dim]);
+    strides.push_back(stride);
+  }
+  SmallVector<int64_t> dynamic(4, ShapedType::kDynamic);
+  auto layout = StridedLayoutAttr::get(builder.getContext(),
+                                       ShapedType::kDynamic, dynamic);
+  auto inner = MemRefType::get(dynamic, type.getElementType(), layout);
+  // Sizes and strides that are known are values here: the kernel takes any.
+  auto toValue = [&](OpFoldResult &known) {
+    if (auto constant = dyn_cast<Attribute>(known))
+      known = this->constant(cast<IntegerAttr>(constant).getInt());
+  };
+  llvm::for_each(sizes, toValue);
+  llvm::for_each(strides, toValue);
+  return memref::ReinterpretCastOp::create(
+      builder, loc, inner, metadata.getBaseBuffer(), OpFoldResult(offset),
+      sizes, strides);
+}
+
+/// One kernel for all copies between two types: packing, unpacking, rounding.
+LogicalResult FunctionConverter::convert(CopyOp op) {
+  auto elementOf = [](Value tile) {
+    return cast<MemRefType>(tile.getType()).getElementType();
+  };
+  Value source = op.getSource(), target = op.getTarget();
+  if (elementOf(source) == elementOf(target)) {
+    source = getBits(source);
+    target = getBits(target);
+  }
+  // Through the wider of both, and float32 at least, which holds either.
+  Type from = elementOf(source), to = elementOf(target), wide = from;
+  if (from != to)
+    wide = from.isF64() || to.isF64() ? builder.getF64Type()
+                                      : Type(builder.getF32Type());
+  FailureOr<func::FuncOp> callee =
+      getOrCreateKernel(module, "copy", {from, wide, to}, op.getLoc());
+  if (failed(callee))
+    return failure();
+  int64_t rank = cast<MemRefType>(source.getType()).getRank();
+  SmallVector<Value> outer = loopOver(source, std::max<int64_t>(rank - 4, 0));
+  Value inner[] = {getInnermost(source, outer), getInnermost(target, outer)};
+  func::CallOp::create(builder, loc, *callee, inner);
+  return success();
 }
 
 void FunctionConverter::convert(AccumulateOp op) {
-  SmallVector<Value> indices = loopOver(op.getSource());
+  int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
+  SmallVector<Value> indices = loopOver(op.getSource(), rank);
   Value part = memref::LoadOp::create(builder, loc, op.getSource(), indices);
   Value sum = memref::LoadOp::create(builder, loc, op.getTarget(), indices);
   sum = arith::AddFOp::create(builder, loc, sum, part);
