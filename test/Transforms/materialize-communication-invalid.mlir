@@ -725,13 +725,13 @@ commir.program @divided_sum on @mesh axes(i = 8, j = 8, k = 6)
 
 // -----
 
-// Half a group on each of two ranks: neither has the sum of its heads.
+// Parts of h that share a row of dK cannot travel each on its own.
 commir.mesh @mesh(gpu = 4)
 commir.program @grouped_result on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
     inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
     outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
   // expected-error@below {{needs rule R8 (axis 'h' is cut within the groups of 'h/4'; cut it at multiples of 4)}}
-  commir.for b, h of 4 parallel(gpu), sq, sk {
+  commir.for b, h of 4 shift(by sq on gpu), sq of 4 parallel(gpu), sk {
     %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
     %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
     %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>

@@ -641,6 +641,35 @@ commir.program @whole_groups on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
 
 // -----
 
+// Half a group on each rank: those that share one add theirs, by R5.
+// CHECK-LABEL: commir.program @shared_groups
+// CHECK: %[[DK:.*]] = commir.alloc slots 1 placement [] parts {} : !commir.buffer<[b, sk, h/4, 4], f32>
+// CHECK: commir.launch "attention_bwd"
+// CHECK: commir.part %[[DK]] [h : %{{.*}} of 4]
+// CHECK: commir.exchange.start
+// CHECK: commir.accumulate
+commir.mesh @mesh(gpu = 4)
+commir.program @shared_groups on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
+    outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
+  commir.for b, h of 4 parallel(gpu), sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
+    %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>
+    %dq, %dk, %dv = commir.kernel "attention_bwd"(%q, %k, %k, %q, %q, %l)
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>,
+           !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>)
+    commir.store %dq to %dQ merge(sum) over(sk)
+        : !commir.tile<[b, sq, h, 4], f32> to !commir.buffer<[b, sq, h, 4], f32>
+    commir.store %dk, %dv to %dK, %dV merge(sum) over(sq, h)
+        : !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>
+        to !commir.buffer<[b, sk, h/4, 4], f32>, !commir.buffer<[b, sk, h/4, 4], f32>
+  }
+}
+
+// -----
+
 // One nest, two directions: keys rotate, and their gradients travel with them.
 // CHECK-LABEL: commir.program @backward_ring
 // CHECK: scf.for

@@ -197,20 +197,35 @@ def test_rows_that_see_nothing_have_no_gradient():
     assert all(np.isfinite(array).all() for array in made.values())
 
 
-def test_heads_of_a_group_are_summed_where_the_group_is():
-    sizes = {"sq": 9, "sk": 8, "d": 4, "dtype": "f32"}
-    for h, group, ranks in ((8, 4, 2), (12, 2, 3), (6, 1, 4)):
-        program = mc.programs.attention_backward(h=h, group=group, **sizes)
-        check(mc.Schedule(program, mc.Mesh(gpu=ranks)).parallelize("h", "gpu"))
-    for h, group, ranks in ((8, 4, 4), (12, 3, 3), (6, 6, 2)):
-        program = mc.programs.attention_backward(h=h, group=group, **sizes)
-        schedule = mc.Schedule(program, mc.Mesh(gpu=ranks))
-        # Steps of one rank add to one sum, so they may cut a group.
-        if h % ranks == 0 and (h // ranks) % group:
-            check(schedule.tile("h", ranks))
-            schedule = mc.Schedule(program, mc.Mesh(gpu=ranks)).parallelize("h", "gpu")
-            with pytest.raises(mc.CompileError, match=f"cut it at multiples of {group}"):
-                schedule.compile()
+@pytest.mark.parametrize(("h", "group"), [(8, 4), (12, 2), (12, 3), (6, 6), (10, 5), (6, 1)])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_heads_of_a_group_are_summed_wherever_they_are(h, group, ranks):
+    program = mc.programs.attention_backward(
+        h=h, group=group, sq=9, sk=8, d=4, mask="causal", dtype="f32"
+    )
+    # Steps of one rank add to one sum; ranks that share a group add theirs.
+    check(mc.Schedule(program, mc.Mesh(gpu=ranks)).tile("h", ranks))
+    check(mc.Schedule(program, mc.Mesh(gpu=ranks)).parallelize("h", "gpu"))
+    tokens = {
+        buffer.name: {axis: "gpu"}
+        for buffer in program.buffers
+        for axis in ("sq", "sk")
+        if axis in [dim.axis.name for dim in buffer.dims if dim.axis is not None]
+    }
+    check(mc.Schedule(program, mc.Mesh(gpu=ranks), tokens).parallelize("h", "gpu"))
+    nested = mc.Schedule(program, mc.Mesh(node=2, gpu=ranks))
+    check(nested.parallelize("h", "gpu").parallelize("sq", "node").shift("sk", by="sq"))
+
+
+def test_parts_that_share_a_group_do_not_travel():
+    program = mc.programs.attention_backward(h=8, group=4, sq=9, sk=8, d=4, dtype="f32")
+    schedule = mc.Schedule(program, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq")
+    with pytest.raises(
+        mc.CompileError, match="'h' is cut within the groups of 'h/4'; cut it at"
+    ):
+        schedule.compile()
+    aligned = mc.programs.attention_backward(h=8, group=2, sq=9, sk=8, d=4, dtype="f32")
+    check(mc.Schedule(aligned, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq"))
 
 
 def test_over_names_the_heads_that_a_result_has_only_divided():
@@ -347,6 +362,48 @@ def test_what_enters_once_is_a_partial_result_of_the_merge():
         "tile(k, 3); parallelize(j, gpu)",
     ):
         check(mc.Schedule(biased(), mc.Mesh(gpu=3)).apply(recipe))
+
+
+# --- Named products -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mesh", [mc.Mesh(gpu=3), mc.Mesh(node=2, gpu=2)])
+def test_named_products_have_the_boundary_that_makes_them(mesh):
+    sizes = {"m": 13, "n": 9, "depth": 11, "dtype": "bf16"}
+    levels = "[" + ", ".join(mesh.names) + "]"
+    for program, recipe, buffer in (
+        (mc.programs.ag_gemm(**sizes), f"parallelize(j, {levels}); shard(A, i, {levels})", "A"),
+        (mc.programs.gemm_rs(**sizes), f"parallelize(k, {levels}); shard(C, i, {levels})", "C"),
+    ):
+        schedule = mc.Schedule(program, mesh).apply(recipe)
+        check(schedule)
+        plan = schedule.compile()
+        rows = [plan.layout(buffer).shape(rank)[0] for rank in range(mesh.size)]
+        assert sum(rows) == 13
+        assert max(rows) - min(rows) <= 1
+        check(mc.strategies.get(program.name.replace("_", "-")).schedule(mesh, program))
+
+
+def test_a_product_is_resharded_to_its_boundary_by_any_schedule():
+    program = mc.programs.ag_gemm(m=12, n=7, depth=9, dtype="f32")
+    # Rows are gathered, or moved to columns.
+    for recipe in ("parallelize(j, gpu)", "parallelize(i, gpu)", "parallelize(k, gpu)"):
+        check(mc.Schedule(program, mc.Mesh(gpu=3)).apply(recipe))
+    # A boundary that is given wins.
+    schedule = mc.Schedule(program, mc.Mesh(gpu=3), {"A": {"k": "gpu"}})
+    assert schedule.compile().layout("A").shape(0) == (12, 3)
+
+
+def test_a_cut_is_along_an_axis_of_its_buffer():
+    @mc.program
+    def wrong(p):
+        i, j = p.axes(i=4, j=4)
+        p.input("A", (i, 3), "f32", cut=j)
+
+    with pytest.raises(
+        mc.ProgramError, match="'A' is to be cut along 'j', which is no axis of"
+    ):
+        wrong()
 
 
 # --- Memory -------------------------------------------------------------------------

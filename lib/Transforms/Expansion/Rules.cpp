@@ -43,71 +43,68 @@ bool NestExpander::followsLoops(CutAttr cut) {
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
 
-/// Whether a store merges the results of other positions of `axis`. Where its
-/// buffers have the axis divided, only positions of one group are merged, which
-/// checkDivided keeps in one part.
-bool NestExpander::isReducedOver(StoreOp store, StringAttr axis) {
-  return store.getOver() && llvm::is_contained(*store.getOver(), axis) &&
-         !cast<BufferType>(store.getBuffers()[0].getType()).hasAxis(axis);
-}
-
-/// Whether every cut of an axis falls on a multiple of `divisor`.
-static bool isCutAtMultiples(AxisAttr axis, int64_t parts, int64_t divisor) {
+/// Whether some cut of an axis falls within the groups of a dimension.
+static bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
+  if (dim.isConstant() || dim.getDivisor() == 1)
+    return false;
+  AxisAttr axis = program.getAxis(dim.getAxis());
   Layout layout = axis.getLayout().getLayout();
+  int64_t parts = nest.getParts(dim.getAxis());
   for (int64_t part = 0; part < parts; ++part)
     for (Interval i : layout.shard(axis.getExtent(), parts, part))
-      if (i.begin % divisor != 0 || i.end % divisor != 0)
-        return false;
-  return true;
+      if (i.begin % dim.getDivisor() != 0 || i.end % dim.getDivisor() != 0)
+        return true;
+  return false;
 }
 
-/// Two parts of `axis / n` share a position when the axis is cut elsewhere than
-/// at multiples of n. That is right for what is read beside the whole axis
-/// (grouped heads), counts twice in a sum, and leaves each rank with a part of
-/// the sum that a result is. One rank after the other adds to one sum.
+/// Whether parts of a loop over `axis` make partial results of one position:
+/// its buffers lack the axis, or have it divided and a cut falls within a
+/// group.
+bool NestExpander::isReducedOver(StoreOp store, StringAttr axis) {
+  if (!store.getOver() || !llvm::is_contained(*store.getOver(), axis))
+    return false;
+  return llvm::any_of(store.getBuffers(), [&](Value buffer) {
+    auto type = cast<BufferType>(buffer.getType());
+    return !type.hasAxis(axis) ||
+           llvm::any_of(type.getDims(), [&](DimAttr dim) {
+             return dim.getAxis() == axis.getValue() &&
+                    cutsGroups(program, nest, dim);
+           });
+  });
+}
+
+/// Two parts of `axis / n` share a position when a cut falls within a group.
+/// That is right for what is read beside the whole axis (grouped heads), and
+/// for a result that is reduced over the groups. It counts twice in another
+/// result and in a sum, and parts that travel must not overlap.
 LogicalResult NestExpander::checkDivided(StoreOp store) {
-  auto isShared = [&](DimAttr dim, int64_t divisor) {
-    return divisor != 1 &&
-           !isCutAtMultiples(program.getAxis(dim.getAxis()),
-                             nest.getParts(dim.getAxis()), divisor);
-  };
-  auto isReduced = [&](DimAttr dim) {
-    return store.getOver() &&
-           llvm::is_contained(*store.getOver(),
-                              builder.getStringAttr(dim.getAxis()));
-  };
   auto refuse = [&](DimAttr dim) {
     return needsRule(
         "R8", "axis '" + dim.getAxis() + "' is cut within the groups of '" +
                   dim.getAxis() + "/" + Twine(dim.getDivisor()) +
                   "'; cut it at multiples of " + Twine(dim.getDivisor()));
   };
+  auto isReduced = [&](DimAttr dim) {
+    return !dim.isConstant() &&
+           isReducedOver(store, builder.getStringAttr(dim.getAxis()));
+  };
+  auto isShifted = [&](DimAttr dim) {
+    return llvm::any_of(loops, [&](LoopAttr loop) {
+      return loop.isOver(dim.getAxis()) && loop.getShift();
+    });
+  };
   for (Value buffer : store.getBuffers())
-    for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims()) {
-      if (dim.isConstant() || !isShared(dim, dim.getDivisor()))
-        continue;
-      bool inOrder = llvm::none_of(loops, [&](LoopAttr loop) {
-        return loop.isOver(dim.getAxis()) &&
-               (loop.isParallel() || loop.getShift());
-      });
-      if (!isReduced(dim) || !inOrder)
+    for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims())
+      if (cutsGroups(program, nest, dim) && (!isReduced(dim) || isShifted(dim)))
         return refuse(dim);
-    }
-  for (Value tile : store.getTiles())
-    for (Value input : tile.getDefiningOp<KernelOp>().getInputs())
+  for (Value tile : store.getTiles()) {
+    auto kernel = tile.getDefiningOp<KernelOp>();
+    for (Value input : kernel.getInputs())
       for (DimAttr dim : cast<TileType>(input.getType()).getDims())
-        if (!dim.isConstant() && isReduced(dim) &&
-            isShared(dim, getFinestDivisor(tile.getDefiningOp<KernelOp>(),
-                                           dim.getAxis())))
+        if (isReduced(dim) && cutsGroups(program, nest, dim) &&
+            dim.getDivisor() == getFinestDivisor(kernel, dim.getAxis()))
           return refuse(dim);
-  if (!store.getOver())
-    return success();
-  for (auto axis : store.getOver()->getAsRange<StringAttr>())
-    for (Value buffer : store.getBuffers())
-      if (cast<BufferType>(buffer.getType()).hasAxis(axis) ==
-          isReducedOver(store, axis))
-        return needsRule("R8", "one result has axis '" + axis.getValue() +
-                                   "' divided, another lacks it");
+  }
   return success();
 }
 

@@ -70,7 +70,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       NamedAttribute parts(
           builder.getStringAttr(axis),
           builder.getI64IntegerAttr(getRanks(traveller.levels)));
-      PlacementAttr others = dropCuts(inside, axis);
+      PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       traveller.partial = makeMemory(type, 2, others, parts);
       traveller.incoming = makeMemory(type, 1, others, parts);
       made.push_back(traveller);

@@ -135,6 +135,7 @@ class Buffer:
     dims: tuple[Dim, ...]
     dtype: str
     output: bool
+    cut: Axis | None
     source: Source
     builder: ProgramBuilder
 
@@ -230,7 +231,14 @@ class ProgramBuilder:
         self.axis_list += made
         return made
 
-    def input(self, name: str, dims: tuple[Axis | Dim | int, ...], dtype: str) -> Buffer:
+    def input(
+        self,
+        name: str,
+        dims: tuple[Axis | Dim | int, ...],
+        dtype: str,
+        *,
+        cut: Axis | None = None,
+    ) -> Buffer:
         """Declare a buffer that the program reads.
 
         Parameters
@@ -241,15 +249,32 @@ class ProgramBuilder:
             Axes, ``axis / n``, or whole numbers.
         dtype
             ``"bf16"``, ``"f16"``, ``"f32"`` or ``"f64"``.
+        cut
+            The axis that the buffer is cut along outside the program, over all levels of
+            whatever mesh it is scheduled on; a boundary given to the schedule says
+            otherwise. The schedule's own placement when not given.
         """
-        return self._buffer(name, dims, dtype, output=False)
+        return self._buffer(name, dims, dtype, cut, output=False)
 
-    def output(self, name: str, dims: tuple[Axis | Dim | int, ...], dtype: str) -> Buffer:
+    def output(
+        self,
+        name: str,
+        dims: tuple[Axis | Dim | int, ...],
+        dtype: str,
+        *,
+        cut: Axis | None = None,
+    ) -> Buffer:
         """Declare a buffer that the program writes; see `input`."""
-        return self._buffer(name, dims, dtype, output=True)
+        return self._buffer(name, dims, dtype, cut, output=True)
 
     def _buffer(
-        self, name: str, dims: tuple[Axis | Dim | int, ...], dtype: str, *, output: bool
+        self,
+        name: str,
+        dims: tuple[Axis | Dim | int, ...],
+        dtype: str,
+        cut: Axis | None,
+        *,
+        output: bool,
     ) -> Buffer:
         if any(buffer.name == name for buffer in self.buffers):
             raise self._error(f"program '{self.name}' has a buffer '{name}' already")
@@ -265,8 +290,19 @@ class ProgramBuilder:
                     f"buffer '{name}' uses axis '{dim.axis}', which is no axis of program "
                     f"'{self.name}'; its axes are {', '.join(map(str, self.axis_list))}"
                 )
+        if cut is not None and all(dim.axis != cut for dim in made):
+            raise self._error(
+                f"buffer '{name}' is to be cut along '{cut}', which is no axis of it; its "
+                f"dimensions are {', '.join(map(str, made))}"
+            )
         buffer = Buffer(
-            name=name, dims=made, dtype=dtype, output=output, source=here(), builder=self
+            name=name,
+            dims=made,
+            dtype=dtype,
+            output=output,
+            cut=cut,
+            source=here(),
+            builder=self,
         )
         self.buffers.append(buffer)
         return buffer

@@ -65,8 +65,8 @@ class Program:
         mesh
             Where it will run.
         boundary
-            The placement of buffers outside the program; the schedule's own where
-            none is given.
+            The placement of buffers outside the program; the program's word (`cut`) where
+            none is given, else the schedule's own.
 
         Returns
         -------
@@ -78,7 +78,12 @@ class Program:
         ProgramError
             When the program or the boundary is not legal; it carries the Python line.
         """
-        return _IRBuilder(self, mesh, boundary or {}).build()
+        own = {
+            buffer.name: {buffer.cut.name: mesh.names}
+            for buffer in self.buffers
+            if buffer.cut is not None
+        }
+        return _IRBuilder(self, mesh, {**own, **(boundary or {})}).build()
 
 
 class ProgramFactory:
