@@ -530,6 +530,23 @@ def test_backward_of_what_is_hidden_changes_no_bit(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_backward_of_a_single_key_leaves_no_rounding(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    acc = NUMPY[accumulator(dtype)]
+    q, k = (encode(rng.standard_normal((1, n, 1, 7)), dtype) for n in (5, 1))
+    v, do = (encode(rng.standard_normal((1, n, 1, 9)), dtype) for n in (1, 5))
+    o = np.repeat(v, 5, axis=1)
+    lse = np.einsum("bihd,bjhd->bhi", decode(q, dtype), decode(k, dtype)).astype(acc)
+    made = [np.zeros(x.shape, acc) for x in (q, k, v)]
+    work = scratch("attention_bwd", 7, 9, dtype)
+    scalars = (1.0, 0, 0, 0, 0, 1, UNBOUNDED, UNBOUNDED)
+    build("attention_bwd", dtype)(q, k, v, o, do, lse, *made, work, *scalars)
+    assert not made[0].any()
+    assert not made[1].any()
+    np.testing.assert_allclose(made[2], decode(do, dtype).sum(1, keepdims=True), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_backward_of_a_row_that_saw_nothing_is_zero(dtype: str) -> None:
     acc = NUMPY[accumulator(dtype)]
     one = np.ones((1, 2, 1, 1))

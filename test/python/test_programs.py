@@ -339,6 +339,27 @@ def test_a_sink_of_minus_infinity_changes_no_bit():
         np.testing.assert_array_equal(second[name], value)
 
 
+def test_gradients_beside_a_sink_come_of_what_it_has_entered():
+    rng = np.random.default_rng(3)
+    sizes = {"h": 4, "group": 2, "sq": 6, "sk": 7, "d": 3, "dtype": "f64"}
+    program = mc.programs.attention_backward(mask="causal", **sizes)
+    inputs = reference.draw(program, 3)
+    q, k, v, do = (inputs[name] for name in ("Q", "K", "V", "dO"))
+    sink = rng.standard_normal(4)
+    options = {"mask": "causal", "sink": sink}
+    inputs["O"], inputs["LSE"] = reference.attention(q, k, v, **options)
+    plan = mc.strategies.get("ring").schedule(mc.Mesh(gpu=3), program).compile()
+    made = run(plan, inputs)
+    for operand, gradient in ((q, made["dQ"]), (k, made["dK"]), (v, made["dV"])):
+        for at in [tuple(rng.integers(0, operand.shape)) for _ in range(20)]:
+            sides = []
+            for step in (1e-6, -1e-6):
+                operand[at] += step
+                sides.append(np.sum(do * reference.attention(q, k, v, **options)[0]))
+                operand[at] -= step
+            assert abs((sides[0] - sides[1]) / 2e-6 - gradient[at]) < 1e-7
+
+
 def test_what_enters_once_is_a_partial_result_of_the_merge():
     @mc.program
     def biased(p):

@@ -53,6 +53,8 @@ FailureOr<Value> NestExpander::makeScratch(KernelOp kernel) {
   int64_t elements = KernelSignature::getScratch(kernel.getKernel(), sizeOf);
   if (elements == 0)
     return Value();
+  if (Value made = scratches.lookup(kernel))
+    return made;
   if (elements > int64_t(1) << 40)
     return kernel.emitOpError()
            << "works in more memory than there is, " << elements << " elements";
@@ -62,7 +64,7 @@ FailureOr<Value> NestExpander::makeScratch(KernelOp kernel) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&program.getBody().front());
   Value memory = makeMemory(type, 1, PlacementAttr::get(context, {}));
-  return getTileAt(memory, {});
+  return scratches[kernel] = getTileAt(memory, {});
 }
 
 LogicalResult NestExpander::emitLaunch(KernelOp kernel) {

@@ -173,6 +173,8 @@ private:
   Pass::Statistic &transfers;
   llvm::StringMap<Part> parts;
   llvm::StringMap<Value> ranks;
+  /// What all launches of a kernel work in, one after the other.
+  DenseMap<Operation *, Value> scratches;
   /// Where the tile of each input is read, and each output merged.
   DenseMap<Value, Value> memory;
   /// Where the steps of shifted loops, outermost first, find their part of a
