@@ -470,11 +470,11 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
 }
 
 /// Whether compiled code calls, or defines, a function of this name itself: the
-/// runtime's, and what kernels and their memory need of the C library.
+/// runtime's, and what kernels need of the C library.
 static bool isTaken(StringRef name) {
-  static constexpr StringLiteral kLibrary[] = {
-      "exp",  "expf",   "fma",    "fmaf",    "free",  "log",
-      "logf", "malloc", "memcpy", "memmove", "memset"};
+  static constexpr StringLiteral kLibrary[] = {"exp",    "expf",    "fma",
+                                               "fmaf",   "log",     "logf",
+                                               "memcpy", "memmove", "memset"};
   return name.starts_with("mercury_") || llvm::is_contained(kLibrary, name);
 }
 
