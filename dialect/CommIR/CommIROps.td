@@ -240,13 +240,18 @@ def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
   let summary = "where the results of an iteration go, and how they merge";
   let description = [{
     Reduction is a property of each result: a result is reduced over every loop
-    axis that its buffer does not have, and `over` says which those are. A
-    softmax pair is stored by one op.
+    axis that its buffer does not have, and `over` says which those are. Where
+    the buffer has `h/4` and the kernel takes all of `h`, the result is reduced
+    over the 4 heads of each group, and `over` names `h` too. A softmax pair is
+    stored by one op. `once` gives partial results that enter the merge one time,
+    not once an iteration, as the sink of attention does.
 
     ```mlir
     commir.store %o, %lse to %O, %LSE merge(softmax) over(sk)
         : !commir.tile<[b, sq, h, 64], f32>, !commir.tile<[b, h, sq], f32>
         to !commir.buffer<[b, sq, h, 64], bf16>, !commir.buffer<[b, h, sq], f32>
+    commir.store %dk to %dK merge(sum) over(sq, h)
+        : !commir.tile<[b, sk, h/4, 64], f32> to !commir.buffer<[b, sk, h/4, 64], bf16>
     ```
 
     **Constraints**
@@ -261,17 +266,27 @@ def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
     - [store.softmax] a softmax merge `must store a pair`
     - [store.merge-symbol] a merge symbol `must name a commir.merge`
     - [store.once] a buffer `must be stored to once`
+    - [store.once-count] what enters once `must be one tile for each buffer`
+    - [store.once-tile] a tile that enters once `must have the dimensions of its buffer`
+    - [store.once-merge] what enters once `must have a merge to enter`
+    - [store.once-axes] what enters once `must not depend on a reduced axis`
   }];
   let arguments = (ins Variadic<CommIR_TileType>:$tiles,
                        Variadic<CommIR_BufferType>:$buffers,
+                       Variadic<CommIR_TileType>:$once,
                        OptionalAttr<CommIR_MergeAttr>:$merge,
                        OptionalAttr<StrArrayAttr>:$over);
   let assemblyFormat = [{
     $tiles `to` $buffers (`merge` `(` custom<Merge>($merge)^ `)`)?
-    (`over` `(` custom<Names>($over)^ `)`)? attr-dict
+    (`over` `(` custom<Names>($over)^ `)`)?
+    (`once` `(` $once^ `:` type($once) `)`)? attr-dict
     `:` type($tiles) `to` type($buffers)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The buffer that a tile of this store goes to.
+    Value getBufferOf(OpOperand &tile);
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -318,7 +318,8 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
   let description = [{
     `at` gives the global positions where the tiles begin, in the order that the
     kernel's signature asks for. `impl` names who has the kernel, the compiler if
-    it is not given.
+    it is not given. `scratch` is memory that a generated kernel works in and leaves
+    undefined: it allocates none.
 
     ```mlir
     commir.launch "matmul" ins(%a, %b : ...) outs(%c : ...) at()
@@ -330,10 +331,18 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
                        OptionalAttr<CommIR_MaskAttr>:$mask,
                        OptionalAttr<F64Attr>:$scale,
                        OptionalAttr<I64Attr>:$group,
-                       OptionalAttr<StrAttr>:$impl);
+                       OptionalAttr<StrAttr>:$impl,
+                       Optional<CommIR_Tile>:$scratch);
+  let builders = [OpBuilder<(ins "StringAttr":$kernel, "ValueRange":$inputs,
+      "ValueRange":$outputs, CArg<"ValueRange", "{}">:$positions), [{
+    build($_builder, $_state, kernel, inputs, outputs, positions, MaskAttr(),
+          FloatAttr(), IntegerAttr(), /*impl=*/StringAttr(),
+          /*scratch=*/Value());
+  }]>];
   let assemblyFormat = [{
     $kernel `ins` `(` ($inputs^ `:` type($inputs))? `)`
     `outs` `(` ($outputs^ `:` type($outputs))? `)` `at` `(` $positions `)`
+    (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
     (`mask` `(` custom<Mask>($mask)^ `)`)? (`impl` `(` $impl^ `)`)? attr-dict
   }];
 }

@@ -18,13 +18,42 @@ StringRef KernelSignature::known(StringRef kernel) {
       .Case("matmul", "m k, k n -> m n")
       .Case("attention_fwd",
             "b sq h d, b sk h/g d, b sk h/g e -> b sq h e, b h sq")
+      .Case("attention_bwd",
+            "b sq h d, b sk h/g d, b sk h/g e, b sq h e, b sq h e, b h sq -> "
+            "b sq h d, b sk h/g d, b sk h/g e")
+      .Case("softmax_sink", "h -> b sq h e, b h sq")
       .Default("");
 }
 
-StringRef KernelSignature::knownNames() { return "'matmul', 'attention_fwd'"; }
+StringRef KernelSignature::knownNames() {
+  return "'matmul', 'attention_fwd', 'attention_bwd', 'softmax_sink'";
+}
+
+bool KernelSignature::makesSoftmax(StringRef kernel) {
+  return kernel == "attention_fwd" || kernel == "softmax_sink";
+}
+
+bool KernelSignature::isAttention(StringRef kernel) {
+  return kernel == "attention_fwd" || kernel == "attention_bwd";
+}
+
+/// The blocks that lib/Kernels/README.md states; what no memory can hold is the
+/// largest number there is.
+int64_t KernelSignature::getScratch(StringRef kernel,
+                                    function_ref<int64_t(StringRef)> sizeOf) {
+  if (!isAttention(kernel))
+    return 0;
+  uint64_t d = sizeOf("d"), e = sizeOf("e");
+  if (std::max(d, e) > uint64_t(1) << 50)
+    return std::numeric_limits<int64_t>::max();
+  uint64_t dPadded = llvm::alignTo(d, 64), ePadded = llvm::alignTo(e, 64);
+  return kernel == "attention_fwd"
+             ? 64 * (2 * d + 2 * ePadded)
+             : 64 * (d + e + 2 * dPadded + ePadded + 2 * 64);
+}
 
 SmallVector<KernelSignature::Dim> KernelSignature::positions(StringRef kernel) {
-  if (kernel == "attention_fwd")
+  if (isAttention(kernel))
     return {{"sq"}, {"sk"}, {"h"}, {"h", /*divided=*/true}};
   return {};
 }
@@ -82,6 +111,17 @@ DimAttr mlir::commir::getBoundDim(KernelOp kernel, KernelSignature::Dim dim) {
       if (found == dim)
         return bound;
   return {};
+}
+
+int64_t mlir::commir::getFinestDivisor(KernelOp kernel, StringRef axis) {
+  int64_t finest = 0;
+  if (kernel)
+    for (Value input : kernel.getInputs())
+      for (DimAttr dim : cast<TileType>(input.getType()).getDims())
+        if (!dim.isConstant() && dim.getAxis() == axis)
+          finest = finest == 0 ? dim.getDivisor()
+                               : std::min(finest, dim.getDivisor());
+  return finest;
 }
 
 namespace {

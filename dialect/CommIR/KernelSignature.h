@@ -37,6 +37,19 @@ struct KernelSignature {
   /// The dimensions whose global start a kernel asks for at launch.
   static SmallVector<Dim> positions(StringRef kernel);
 
+  /// Whether a kernel is attention in some form: it takes a mask, a scale and
+  /// grouped heads.
+  static bool isAttention(StringRef kernel);
+
+  /// Whether the results of a kernel are a pair (o, lse), merged by softmax.
+  static bool makesSoftmax(StringRef kernel);
+
+  /// The elements, of its accumulators' type, that a generated kernel works in
+  /// beside its operands; `sizeOf` gives the size of a letter of its signature
+  /// in the largest tile.
+  static int64_t getScratch(StringRef kernel,
+                            function_ref<int64_t(StringRef)> sizeOf);
+
   /// Parses a signature; nullopt when it is not of the form above.
   static std::optional<KernelSignature> parse(StringRef text);
 };
@@ -47,6 +60,10 @@ LogicalResult verifySignature(KernelOp kernel);
 /// The tile dimension that `dim` of the kernel's signature is bound to, or
 /// null.
 DimAttr getBoundDim(KernelOp kernel, KernelSignature::Dim dim);
+
+/// The smallest divisor with which a kernel, if there is one, takes `axis`; 0
+/// where it does not.
+int64_t getFinestDivisor(KernelOp kernel, StringRef axis);
 
 } // namespace mlir::commir
 

@@ -113,6 +113,51 @@ LogicalResult LoadOp::verify() {
 
 LogicalResult KernelOp::verify() { return verifySignature(*this); }
 
+Value StoreOp::getBufferOf(OpOperand &tile) {
+  unsigned number = tile.getOperandNumber(), count = getTiles().size();
+  // Tiles come first, then as many buffers, then what enters once.
+  return getBuffers()[number < count ? number : number - 2 * count];
+}
+
+/// A kernel that takes `h` and gives `h/4` reduces the heads of each group.
+static DimAttr getGroupedDim(Value tile, StringRef axis) {
+  int64_t finest = getFinestDivisor(tile.getDefiningOp<KernelOp>(), axis);
+  for (DimAttr dim : cast<TileType>(tile.getType()).getDims())
+    if (!dim.isConstant() && dim.getAxis() == axis && finest != 0 &&
+        finest < dim.getDivisor())
+      return dim;
+  return {};
+}
+
+/// What enters a merge once is made of nothing that the merge goes over.
+static LogicalResult verifyOnce(StoreOp store, ArrayRef<StringRef> over) {
+  if (store.getOnce().empty())
+    return success();
+  if (store.getOnce().size() != store.getBuffers().size())
+    return store.emitOpError()
+           << "what enters once must be one tile for each buffer, got "
+           << store.getOnce().size() << " tiles and "
+           << store.getBuffers().size() << " buffers";
+  if (!store.getMerge())
+    return store.emitOpError()
+           << "what enters once must have a merge to enter, as in merge(sum)";
+  for (auto [tile, buffer] :
+       llvm::zip_equal(store.getOnce(), store.getBuffers())) {
+    auto type = cast<BufferType>(buffer.getType());
+    if (cast<TileType>(tile.getType()).getDims() != type.getDims())
+      return store.emitOpError() << "a tile that enters once must have the "
+                                    "dimensions of its buffer, "
+                                 << type << ", got " << tile.getType();
+    auto kernel = tile.getDefiningOp<KernelOp>();
+    for (StringRef axis : over)
+      if (!type.hasAxis(axis) && getFinestDivisor(kernel, axis) != 0)
+        return store.emitOpError() << "what enters once must not depend on a "
+                                      "reduced axis, its kernel takes '"
+                                   << axis << "'";
+  }
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   if (getTiles().size() != getBuffers().size() || getTiles().empty())
     return emitOpError() << "must have one buffer for each tile, got "
@@ -138,7 +183,18 @@ LogicalResult StoreOp::verify() {
     for (auto loop : nest.getLoops().getAsRange<LoopAttr>())
       for (StringAttr axis : loop.getAxes()) {
         bool has = type.hasAxis(axis);
-        if (has == llvm::is_contained(over, axis.getValue()))
+        bool named = llvm::is_contained(over, axis.getValue());
+        if (DimAttr grouped = getGroupedDim(tile, axis)) {
+          if (!named)
+            return emitOpError()
+                   << "over must name the loop axes that the buffer lacks: the "
+                      "kernel takes '"
+                   << axis.getValue() << "', the buffer has '"
+                   << axis.getValue() << "/" << grouped.getDivisor()
+                   << "' of it";
+          continue;
+        }
+        if (has == named)
           return emitOpError()
                  << "over must name the loop axes that the buffer lacks: '"
                  << axis.getValue() << "' is " << (has ? "" : "not ")
@@ -173,7 +229,7 @@ LogicalResult StoreOp::verify() {
   if (kind && kind.getValue() == MergeKind::Softmax && getTiles().size() != 2)
     return emitOpError() << "a softmax merge must store a pair, (o, lse), got "
                          << getTiles().size();
-  return success();
+  return verifyOnce(*this, over);
 }
 
 //===----------------------------------------------------------------------===//

@@ -15,15 +15,16 @@
 !in4 = memref<?x?x?x?x!in, strided<[?, ?, ?, ?], offset: ?>>
 !acc4 = memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>
 !acc3 = memref<?x?x?x!acc, strided<[?, ?, ?], offset: ?>>
-!rows = memref<64x?x!acc>
-!columns = memref<?x64x!acc>
+!flat = memref<?x!acc, strided<[1], offset: ?>>
+!rows = memref<64x?x!acc, strided<[?, 1], offset: ?>>
+!columns = memref<?x64x!acc, strided<[64, 1], offset: ?>>
 !block = memref<64x!acc>
 !lanes = vector<64x!acc>
 
 func.func @attention_fwd(
-    %q: !in4, %k: !in4, %v: !in4, %o: !acc4, %lse: !acc3, %scale: !acc,
-    %q0: index, %k0: index, %h0: index, %hk0: index, %group: index,
-    %left: i64, %right: i64) {
+    %q: !in4, %k: !in4, %v: !in4, %o: !acc4, %lse: !acc3,
+    %scratch: !flat, %scale: !acc, %q0: index, %k0: index, %h0: index,
+    %hk0: index, %group: index, %left: i64, %right: i64) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -56,12 +57,19 @@ func.func @attention_fwd(
   %aheadRight = arith.addi %ahead, %rightIndex : index
   %last = arith.addi %aheadRight, %c1 : index
 
+  // The blocks, one after the other in the scratch memory.
   %dvBlocks = arith.ceildivsi %dv, %c64 : index
   %dvPadded = arith.muli %dvBlocks, %c64 : index
-  %qBlock = memref.alloc(%d) {alignment = 64} : !rows
-  %kBlock = memref.alloc(%d) {alignment = 64} : !columns
-  %vBlock = memref.alloc(%dvPadded) {alignment = 64} : !rows
-  %oBlock = memref.alloc(%dvPadded) {alignment = 64} : !rows
+  %base, %at0, %size, %stride = memref.extract_strided_metadata %scratch : !flat -> memref<!acc>, index, index, index
+  %qSize = arith.muli %d, %c64 : index
+  %vSize = arith.muli %dvPadded, %c64 : index
+  %at1 = arith.addi %at0, %qSize : index
+  %at2 = arith.addi %at1, %qSize : index
+  %at3 = arith.addi %at2, %vSize : index
+  %qBlock = memref.reinterpret_cast %base to offset: [%at0], sizes: [64, %d], strides: [%d, 1] : memref<!acc> to !rows
+  %kBlock = memref.reinterpret_cast %base to offset: [%at1], sizes: [%d, 64], strides: [64, 1] : memref<!acc> to !columns
+  %vBlock = memref.reinterpret_cast %base to offset: [%at2], sizes: [64, %dvPadded], strides: [%dvPadded, 1] : memref<!acc> to !rows
+  %oBlock = memref.reinterpret_cast %base to offset: [%at3], sizes: [64, %dvPadded], strides: [%dvPadded, 1] : memref<!acc> to !rows
   %max = memref.alloca() : !block
   %sum = memref.alloca() : !block
   %scores = memref.alloca() {alignment = 64} : !block
@@ -200,9 +208,5 @@ func.func @attention_fwd(
       }
     }
   }
-  memref.dealloc %qBlock : !rows
-  memref.dealloc %kBlock : !columns
-  memref.dealloc %vBlock : !rows
-  memref.dealloc %oBlock : !rows
   return
 }

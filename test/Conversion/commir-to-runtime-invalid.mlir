@@ -17,7 +17,7 @@ func.func @accumulator_too_narrow(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: 
 commir.mesh @mesh(gpu = 4)
 func.func @mixed_inputs(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !half, %b: !single)
     attributes {commir.mesh = @mesh} {
-  // expected-error@below {{'commir.launch' op takes inputs of one element type, got 'f16' and 'f32'}}
+  // expected-error@below {{'commir.launch' op must have elements of 'f16' in operand 1 of kernel 'matmul', got 'f32'}}
   commir.launch "matmul" ins(%a, %b : !half, !single) outs(%b : !single) at()
   return
 }
@@ -104,7 +104,7 @@ func.func @expf(%context: !llvm.ptr, %buffers: !llvm.ptr) attributes {commir.mes
 commir.mesh @mesh(gpu = 4)
 func.func @double_to_bfloat(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !double, %b: !brain)
     attributes {commir.mesh = @mesh} {
-  // expected-error@below {{kernel 'store' cannot round f64 to bf16 yet; give its result another type}}
+  // expected-error@below {{kernel 'copy' cannot round f64 to bf16 yet; give its result another type}}
   commir.copy %a to %b : !double to !brain
   return
 }
@@ -127,4 +127,16 @@ func.func @named_kernel_of_integers(%context: !llvm.ptr, %buffers: !llvm.ptr, %a
   commir.launch "matmul" ins(%a, %a : !t, !t) outs(%a : !t) at() impl("torch")
   %s = commir.status
   return %s : i32
+}
+
+// -----
+
+!q = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!l = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @no_scratch(%context: !llvm.ptr, %buffers: !llvm.ptr, %q: !q, %l: !l, %p: index)
+    attributes {commir.mesh = @mesh} {
+  // expected-error@below {{must have the operands of kernel 'attention_fwd', scratch included, 14 in all, got 13}}
+  commir.launch "attention_fwd" ins(%q, %q, %q : !q, !q, !q) outs(%q, %l : !q, !l) at(%p, %p, %p, %p)
+  return
 }

@@ -231,7 +231,7 @@ func.func @named_attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, 
 
 // -----
 
-// Scale, positions, group and the sides of the mask follow the tiles.
+// Scratch, scale, positions, group and the sides of the mask follow the tiles.
 // CHECK-LABEL: func.func @attention(
 // CHECK-SAME: %[[P:[^:]*]]: index
 // CHECK: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
@@ -239,19 +239,20 @@ func.func @named_attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, 
 // CHECK: %[[LEFT:.*]] = arith.constant 7 : i64
 // CHECK: %[[RIGHT:.*]] = arith.constant 0 : i64
 // CHECK: call @mercury_kernel_attention_fwd_f32_f32_f32({{.*}}, %[[SCALE]], %[[P]], %[[P]], %[[P]], %[[P]], %[[GROUP]], %[[LEFT]], %[[RIGHT]])
-// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK: %[[SINGLE:.*]] = arith.constant 1 : index
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK: %[[FAR:.*]] = arith.constant 1099511627776 : i64
 // CHECK: call @mercury_kernel_attention_fwd_f32_f32_f32({{.*}}, %[[ONE]], %[[P]], %[[P]], %[[P]], %[[P]], %[[SINGLE]], %[[FAR]], %[[FAR]])
 !t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
 !t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+!t1 = memref<?xf32, strided<[?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
-func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3) -> i32
+func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3, %w: !t1) -> i32
     attributes {commir.mesh = @mesh} {
   commir.launch "attention_fwd" ins(%q, %q, %q : !t4, !t4, !t4) outs(%q, %l : !t4, !t3)
-      at(%p, %p, %p, %p) mask(window(7, 0)) {group = 4 : i64, scale = 0.125 : f64}
+      at(%p, %p, %p, %p) scratch(%w : !t1) mask(window(7, 0)) {group = 4 : i64, scale = 0.125 : f64}
   commir.launch "attention_fwd" ins(%q, %q, %q : !t4, !t4, !t4) outs(%q, %l : !t4, !t3)
-      at(%p, %p, %p, %p)
+      at(%p, %p, %p, %p) scratch(%w : !t1)
   %s = commir.status
   return %s : i32
 }
@@ -270,7 +271,7 @@ func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t
 // CHECK: %[[FLAT:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]], sizes: [%[[ELEMENTS]]], strides: [1]
 // CHECK: call @mercury_kernel_fill_f32_f32_f32(%[[FLAT]], %[[MINUSINF]])
 // CHECK: scf.if
-// CHECK: call @mercury_kernel_store_bf16_f32_bf16(%{{.*}}, %{{.*}}) : (memref<?xf32, {{.*}}>, memref<?xbf16, {{.*}}>) -> ()
+// CHECK: call @mercury_kernel_copy_f32_f32_bf16(%{{.*}}, %{{.*}}) : (memref<?x?x?x?xf32, {{.*}}>, memref<?x?x?x?xbf16, {{.*}}>) -> ()
 !a = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !b = memref<?x?xbf16, strided<[?, ?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
@@ -284,24 +285,41 @@ func.func @fill_and_convert(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !a, %b
 
 // -----
 
-// Between tiles of one type, of any strides, elements are copied one by one.
+// Between tiles of one type, of any strides, elements are copied as bits.
 // CHECK-LABEL: func.func @strided_copy(
-// CHECK-SAME: %[[SOURCE:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[TARGET:[^:]*]]: memref<?x?xf32,
+// CHECK-SAME: %[[SOURCE:[^:]*]]: memref<?x?xbf16, {{.*}}>, %[[TARGET:[^:]*]]: memref<?x?xbf16,
 // CHECK: scf.if
-// CHECK: %[[A:.*]] = builtin.unrealized_conversion_cast %[[SOURCE]] : {{.*}} to memref<?x?xi32,
-// CHECK: %[[B:.*]] = builtin.unrealized_conversion_cast %[[TARGET]] : {{.*}} to memref<?x?xi32,
-// CHECK: %[[ROWS:.*]] = memref.dim %[[A]], %c0
-// CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %[[ROWS]] step %c1
-// CHECK: %[[COLUMNS:.*]] = memref.dim %[[A]], %c1
-// CHECK: scf.for %[[J:.*]] = %c0{{.*}} to %[[COLUMNS]] step %c1
-// CHECK: %[[X:.*]] = memref.load %[[A]][%[[I]], %[[J]]]
-// CHECK: memref.store %[[X]], %[[B]][%[[I]], %[[J]]]
-// CHECK-NOT: mercury_kernel
-!a = memref<?x?xf32, strided<[?, ?], offset: ?>>
+// CHECK: %[[A:.*]] = builtin.unrealized_conversion_cast %[[SOURCE]] : {{.*}} to memref<?x?xi16,
+// CHECK: %[[B:.*]] = builtin.unrealized_conversion_cast %[[TARGET]] : {{.*}} to memref<?x?xi16,
+// CHECK: %[[BASE:.*]], %[[AT:.*]], %[[N:.*]]:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[A]]
+// CHECK: %[[X:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[AT]]], sizes: [%c1{{.*}}, %c1{{.*}}, %[[N]]#0, %[[N]]#1], strides: [%c1{{.*}}, %c1{{.*}}, %[[S]]#0, %[[S]]#1]
+// CHECK: %[[Y:.*]] = memref.reinterpret_cast
+// CHECK: call @mercury_kernel_copy_i16_i16_i16(%[[X]], %[[Y]])
+!a = memref<?x?xbf16, strided<[?, ?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
 func.func @strided_copy(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !a, %b: !a) -> i32
     attributes {commir.mesh = @mesh} {
   commir.copy %a to %b : !a to !a
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// What has more dimensions than the kernel is copied by their indices.
+// CHECK-LABEL: func.func @copy_of_many_dimensions(
+// CHECK: scf.for %[[I:.*]] = %c0
+// CHECK-NOT: scf.for
+// CHECK: %[[BASE:.*]], %[[AT:.*]], %[[N:.*]]:5, %[[S:.*]]:5 = memref.extract_strided_metadata
+// CHECK: %[[SKIPPED:.*]] = arith.muli %[[I]], %[[S]]#0
+// CHECK: %[[FROM:.*]] = arith.addi %[[AT]], %[[SKIPPED]]
+// CHECK: memref.reinterpret_cast %[[BASE]] to offset: [%[[FROM]]], sizes: [%[[N]]#1, %[[N]]#2, %[[N]]#3, %[[N]]#4]
+// CHECK: call @mercury_kernel_copy_i32_i32_i32
+!a5 = memref<?x?x?x?x?xf32, strided<[?, ?, ?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @copy_of_many_dimensions(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !a5, %b: !a5) -> i32
+    attributes {commir.mesh = @mesh} {
+  commir.copy %a to %b : !a5 to !a5
   %s = commir.status
   return %s : i32
 }

@@ -24,7 +24,7 @@
 // LLVM-DAG: llvm.func @attention(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
 // LLVM-DAG: llvm.func @mercury_rt_exchange_start(!llvm.ptr, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, !llvm.ptr) -> i32
 // LLVM-DAG: llvm.func @mercury_kernel_attention_fwd_bf16_f32_f32(
-// LLVM-NOT: {{commir\.|builtin.unrealized|func\.func|scf\.|memref\.}}
+// LLVM-NOT: {{commir\.|builtin.unrealized|func\.func|scf\.|memref\.|@malloc}}
 commir.mesh @mesh(node = 2, gpu = 3)
 commir.program @attention on @mesh axes(b = 1, h = 8, sq = 301, sk = 401)
     inputs(%Q: !commir.buffer<[b, sq, h, 64], bf16>, %K: !commir.buffer<[b, sk, h/4, 64], bf16>,

@@ -75,9 +75,14 @@ class Case:
                 layout=self._layout(layout, axis, extent),
             )
         group = self._pick([1, 1, 2, 3])
-        sq, sk = self._number(0, 20), self._number(0, 20)
+        backward = self._number(0, 2) == 1
+        # The gradient of a softmax over one key is 0: nothing to compare with.
+        least = 3 if backward else 0
+        sq, sk = self._number(least, 20), self._number(least, 20)
         axis = self._pick(["sq", "sk"])
-        return mc.programs.attention(
+        sink = {} if backward else {"sink": self._pick([False, True])}
+        program = mc.programs.attention_backward if backward else mc.programs.attention
+        return program(
             b=self._number(1, 3),
             h=group * self._number(1, 4),
             group=group,
@@ -88,6 +93,7 @@ class Case:
             mask=self._pick([None, "causal", mc.causal(2), mc.window(3), mc.window(2, 1)]),
             dtype=self._pick(["f32", "bf16"]),
             layout=self._layout(layout, axis, {"sq": sq, "sk": sk}[axis]),
+            **sink,
         )
 
     def _layout(self, kind: str | None, axis: str, extent: int) -> dict[str, str] | None:

@@ -41,6 +41,10 @@ NUMPY: dict[str, Any] = {
     "bf16": np.uint16,
     "f32": np.float32,
     "f64": np.float64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
 }
 UNBOUNDED = 2**40
 LLC = ["-relocation-model=pic", "-filetype=obj"]
@@ -63,26 +67,23 @@ def accumulator(dtype: str) -> str:
     return "f64" if dtype == "f64" else "f32"
 
 
-def instantiate(kernel: str, dtype: str) -> str:
-    """Return the module text of a template for inputs and outputs of type `dtype`."""
-    acc = accumulator(dtype)
-    aliases = f"!in = {dtype}\n!acc = {acc}\n!out = {dtype}\n"
-    if dtype == acc:
-        casts = """
-func.func private @widen(%x: !in) -> !acc { return %x : !acc }
-func.func private @narrow(%x: !acc) -> !out { return %x : !out }
-"""
-    else:
-        casts = """
-func.func private @widen(%x: !in) -> !acc {
-  %y = arith.extf %x : !in to !acc
-  return %y : !acc
-}
-func.func private @narrow(%x: !acc) -> !out {
-  %y = arith.truncf %x : !acc to !out
-  return %y : !out
-}
-"""
+WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
+
+
+def conversion(name: str, source: str, target: str, types: str) -> str:
+    """Spell one of the two functions of the prelude."""
+    head = f"func.func private @{name}(%x: {types.replace(',', ') ->')}"
+    if source == target:
+        return f"{head} {{ return %x : {source} }}\n"
+    op = "extf" if WIDTH[source] < WIDTH[target] else "truncf"
+    return f"{head} {{ %y = arith.{op} %x : {source} to {target} return %y : {target} }}\n"
+
+
+def instantiate(kernel: str, dtype: str, acc: str, out: str) -> str:
+    """Return the module text of a template for inputs, accumulators and outputs."""
+    aliases = f"!in = {dtype}\n!acc = {acc}\n!out = {out}\n"
+    casts = conversion("widen", dtype, acc, "!in, !acc")
+    casts += conversion("narrow", acc, out, "!acc, !out")
     return aliases + (TEMPLATES / f"{kernel}.mlir").read_text() + casts
 
 
@@ -101,8 +102,18 @@ def flatten(value: object) -> Iterator[object]:
     yield from (ctypes.c_int64(s // value.itemsize) for s in value.strides)
 
 
-@functools.cache
 def build(kernel: str, dtype: str) -> Callable[..., None]:
+    """Compile a kernel whose inputs and outputs are of type `dtype`."""
+    return compile_instance(kernel, dtype, accumulator(dtype), dtype)
+
+
+def build_copy(source: str, wide: str, target: str) -> Callable[..., None]:
+    """Compile a copy from one type to another through a third."""
+    return compile_instance("copy", source, wide, target)
+
+
+@functools.cache
+def compile_instance(kernel: str, dtype: str, acc: str, out: str) -> Callable[..., None]:
     """Compile one instance. Arrays, index and i64 as int, floats as float."""
     target = f"-mtriple={platform.machine()}-linux-gnu"
     lower = [tool("mlir-opt", "mlir"), "--pass-pipeline=" + PIPELINE.replace("\n", "")]
@@ -112,7 +123,7 @@ def build(kernel: str, dtype: str) -> Callable[..., None]:
         [tool("opt", "llvm"), "-O3", target, "-mcpu=native"],
         [tool("llc", "llvm"), "-O3", target, "-mcpu=native", *LLC],
     ]
-    data = instantiate(kernel, dtype).encode()
+    data = instantiate(kernel, dtype, acc, out).encode()
     for step in steps:
         done = subprocess.run(step, input=data, capture_output=True, check=False)
         assert done.returncode == 0, f"{step[0]}: {done.stderr.decode()}"
@@ -123,7 +134,7 @@ def build(kernel: str, dtype: str) -> Callable[..., None]:
         subprocess.run(["cc", "-shared", obj, "-o", lib, "-lm"], check=True)
         function = getattr(ctypes.CDLL(lib), kernel)
     function.restype = None
-    real = ctypes.c_double if accumulator(dtype) == "f64" else ctypes.c_float
+    real = ctypes.c_double if acc == "f64" else ctypes.c_float
 
     def call(*arguments: object) -> None:
         scalars: dict[type, Any] = {int: ctypes.c_int64, float: real}
@@ -171,6 +182,23 @@ def within(got: Array, want: Array, bound: Array) -> bool:
     same = np.isneginf(got) & np.isneginf(want)
     with np.errstate(invalid="ignore"):
         return bool(np.all(same | (np.abs(got - want) <= bound)))
+
+
+def scratch(kernel: str, d: int, dv: int, dtype: str) -> Array:
+    """Return what README.md says that a kernel works in, full of NaN, with a guard behind."""
+    d64, dv64 = -(-d // 64) * 64, -(-dv // 64) * 64
+    elements = {
+        "attention_fwd": 64 * (2 * d + 2 * dv64),
+        "attention_bwd": 64 * (d + dv + 2 * d64 + dv64 + 128),
+    }[kernel]
+    memory = np.full(elements + 64, np.nan, NUMPY[accumulator(dtype)])
+    memory[elements:] = 7
+    return memory[:elements]
+
+
+def check_guard(memory: Array) -> None:
+    """Fail when a kernel wrote behind its scratch memory."""
+    assert (memory.base[len(memory) :] == 7).all()
 
 
 # --- matmul -------------------------------------------------------------------------
@@ -295,6 +323,8 @@ def test_attention_tiles(dtype: str, name: str) -> None:
     ]
     rng.shuffle(tiles)
 
+    work = scratch("attention_fwd", case.d, case.dv, dtype)
+
     def run(tiles: Sequence[tuple[slice, slice, slice, bool]]) -> tuple[Array, Array]:
         o, lse = identity(slice(0, case.sq), slice(0, case.h))
         for i, j, h, apart in tiles:
@@ -302,11 +332,12 @@ def test_attention_tiles(dtype: str, name: str) -> None:
             into = o[:, i, h], lse[:, h, i]
             part = identity(i, h) if apart else into
             build("attention_fwd", dtype)(
-                *(q[:, i, h], k[:, j, hk], v[:, j, hk], *part, scale),
+                *(q[:, i, h], k[:, j, hk], v[:, j, hk], *part, work, scale),
                 *(case.ahead + i.start, j.start, h.start, hk.start, g, case.left, case.right),
             )
             if apart:
                 build("softmax_merge", accumulator(dtype))(*part, *into)
+        check_guard(work)
         return o, lse
 
     def right(o: Array, lse: Array) -> tuple[bool, bool]:
@@ -341,7 +372,8 @@ def test_attention_that_sees_nothing_changes_no_bit(
         o[...], lse[...] = 0, -np.inf
     before = o.tobytes(), lse.tobytes()
     # Every key lies after every query and the mask is causal.
-    build("attention_fwd", dtype)(q, k, k, o, lse, 1.0, 0, 100, 0, 0, 1, UNBOUNDED, 0)
+    work = scratch("attention_fwd", depth, depth, dtype)
+    build("attention_fwd", dtype)(q, k, k, o, lse, work, 1.0, 0, 100, 0, 0, 1, UNBOUNDED, 0)
     assert (o.tobytes(), lse.tobytes()) == before
 
 
@@ -357,7 +389,8 @@ def test_attention_extremes(dtype: str) -> None:
         o = np.zeros((1, len(q), 1, 1), acc)
         lse = np.full((1, 1, len(q)), -np.inf, acc)
         scalars = (1.0, 2**40, 0, 0, 0, 1, everything, everything)
-        build("attention_fwd", dtype)(queries, keys, ones, o, lse, *scalars)
+        work = scratch("attention_fwd", 1, 1, dtype)
+        build("attention_fwd", dtype)(queries, keys, ones, o, lse, work, *scalars)
         return o.ravel(), lse.ravel()
 
     o, lse = attend([200, -200], [200, 100])  # exp(40000) overflows in any type
@@ -370,6 +403,190 @@ def test_attention_extremes(dtype: str) -> None:
     np.testing.assert_array_equal((o[0], lse[0]), (0, -np.inf))
     o, lse = attend([np.nan, 1], [1, 2])  # a NaN shows, and in its own row only
     np.testing.assert_array_equal(np.isnan([o, lse]), [[True, False]] * 2)
+
+
+# --- attention_bwd ------------------------------------------------------------------
+
+Gradients = tuple[Array, Array, Array]
+
+
+def gradients(
+    case: Attention, q: Array, k: Array, v: Array, o: Array, do: Array, lse: Array, scale: float
+) -> tuple[Gradients, Gradients]:
+    """Return dq, dk and dv and the sums of magnitudes that their errors scale with.
+
+    The formulas of the kernel's meaning, of the o and lse that it is given.
+    """
+    many_k, many_v = (np.repeat(x, case.group, axis=2) for x in (k, v))
+    s = scale * np.einsum("bihd,bjhd->bhij", q, many_k)
+    s = np.where(case.seen(slice(0, case.sq), slice(0, case.sk)), s, -np.inf)
+    empty = np.isneginf(lse)
+    p = np.where(empty[..., None], 0, np.exp(s - np.where(empty, 0, lse)[..., None]))
+    dp = np.einsum("bihe,bjhe->bhij", do, many_v)
+    delta = np.einsum("bihe,bihe->bhi", do, o)
+    ds = scale * p * (dp - delta[..., None])
+    # A product that is cancelled leaves its rounding error.
+    loud = np.einsum("bihe,bjhe->bhij", *map(np.abs, (do, many_v)))
+    loud += np.einsum("bihe,bihe->bhi", *map(np.abs, (do, o)))[..., None]
+    weight = np.einsum("bihd,bjhd->bhij", *map(np.abs, (q, many_k))) * scale
+    loud_ds, loud_p = scale * p * loud * (1 + weight), p * (1 + weight)
+
+    def grouped(x: Array) -> Array:
+        b, sk, h, depth = x.shape
+        return x.reshape(b, sk, h // case.group, case.group, depth).sum(axis=3)
+
+    def products(ds: Array, p: Array, q: Array, k: Array, do: Array) -> Gradients:
+        return (
+            np.einsum("bhij,bjhd->bihd", ds, k),
+            grouped(np.einsum("bhij,bihd->bjhd", ds, q)),
+            grouped(np.einsum("bhij,bihe->bjhe", p, do)),
+        )
+
+    return (
+        products(ds, p, q, many_k, do),
+        products(loud_ds, loud_p, np.abs(q), np.abs(many_k), np.abs(do)),
+    )
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention_backward_tiles(dtype: str, name: str) -> None:
+    case = ATTENTION[name]
+    rng = np.random.default_rng(len(name))
+    acc = NUMPY[accumulator(dtype)]
+    g, scale = case.group, case.d**-0.5
+
+    def draw(rows: int, heads: int, depth: int) -> Array:
+        return scatter(encode(rng.standard_normal((case.b, rows, heads, depth)), dtype), rng)
+
+    q, do = draw(case.sq, case.h, case.d), draw(case.sq, case.h, case.dv)
+    k, v = draw(case.sk, case.h // g, case.d), draw(case.sk, case.h // g, case.dv)
+    exact = [decode(x, dtype) for x in (q, k, v)]
+    whole_o, whole_lse, _ = reference(case, *exact, scale=scale)
+    o, lse = scatter(encode(whole_o, dtype), rng), scatter(whole_lse.astype(acc), rng)
+    exact += [decode(o, dtype), decode(do, dtype), lse.astype(np.float64)]
+    want, magnitudes = gradients(case, *exact, scale)
+    # Of sums over d, dv, queries and keys; a few for exp and the products.
+    terms = case.d + case.dv + case.sq * g + case.sk + 16
+    bounds = [terms * np.finfo(acc).eps * m for m in magnitudes]
+
+    tiles = [
+        (i, j, h)
+        for i in cut(case.sq, 2, rng)
+        for j in cut(case.sk, 3, rng)
+        for h in cut(case.h, 2, rng)
+    ]
+    rng.shuffle(tiles)
+    work = scratch("attention_bwd", case.d, case.dv, dtype)
+
+    def run(tiles: Sequence[tuple[slice, slice, slice]]) -> list[bool]:
+        made = [scatter(np.zeros_like(x, acc), rng) for x in want]
+        for i, j, h in tiles:
+            hk = slice(h.start // g, -(-h.stop // g))
+            build("attention_bwd", dtype)(
+                *(q[:, i, h], k[:, j, hk], v[:, j, hk], o[:, i, h], do[:, i, h], lse[:, h, i]),
+                *(made[0][:, i, h], made[1][:, j, hk], made[2][:, j, hk], work, scale),
+                *(case.ahead + i.start, j.start, h.start, hk.start, g, case.left, case.right),
+            )
+        check_guard(work)
+        return [within(*each) for each in zip(made, want, bounds, strict=True)]
+
+    assert all(run(tiles))
+    # Of one key the weight is 1 whatever the score: nothing but dv is not 0.
+    alive = [True, True, True] if case.sk > 1 else [False, False, True]
+    zeros = [
+        not within(np.zeros_like(w), w, bound) for w, bound in zip(want, bounds, strict=True)
+    ]
+    assert [a and z for a, z in zip(alive, zeros, strict=True)] == alive
+    counting = [
+        t for t, (i, j, h) in enumerate(tiles) if h.stop > h.start and case.seen(i, j).any()
+    ]
+    for lost in rng.permutation(counting)[:3]:
+        assert not any(run(tiles[:lost] + tiles[lost + 1 :])[2 - 2 * alive[0] :])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "sizes", [(0, 5, 2, 3), (5, 0, 2, 3), (5, 5, 0, 3), (5, 5, 2, 0), (5, 5, 2, 3)]
+)
+def test_backward_of_what_is_hidden_changes_no_bit(
+    dtype: str, sizes: tuple[int, int, int, int]
+) -> None:
+    sq, sk, h, depth = sizes
+    rng = np.random.default_rng(sum(sizes))
+    acc = NUMPY[accumulator(dtype)]
+
+    def full(rows: int) -> Array:
+        return encode(np.full((1, rows, h, depth), np.nan), dtype)
+
+    lse = rng.standard_normal((1, h, sq)).astype(acc)
+    made = [rng.standard_normal((1, rows, h, depth)).astype(acc) for rows in (sq, sk, sk)]
+    before = [x.tobytes() for x in made]
+    work = scratch("attention_bwd", depth, depth, dtype)
+    # Every key lies after every query and the mask is causal.
+    operands = (full(sq), full(sk), full(sk), full(sq), full(sq), lse, *made, work)
+    build("attention_bwd", dtype)(*operands, 1.0, 0, 100, 0, 0, 1, UNBOUNDED, 0)
+    assert [x.tobytes() for x in made] == before
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_backward_of_a_single_key_leaves_no_rounding(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    acc = NUMPY[accumulator(dtype)]
+    q, k = (encode(rng.standard_normal((1, n, 1, 7)), dtype) for n in (5, 1))
+    v, do = (encode(rng.standard_normal((1, n, 1, 9)), dtype) for n in (1, 5))
+    o = np.repeat(v, 5, axis=1)
+    lse = np.einsum("bihd,bjhd->bhi", decode(q, dtype), decode(k, dtype)).astype(acc)
+    made = [np.zeros(x.shape, acc) for x in (q, k, v)]
+    work = scratch("attention_bwd", 7, 9, dtype)
+    scalars = (1.0, 0, 0, 0, 0, 1, UNBOUNDED, UNBOUNDED)
+    build("attention_bwd", dtype)(q, k, v, o, do, lse, *made, work, *scalars)
+    assert not made[0].any()
+    assert not made[1].any()
+    np.testing.assert_allclose(made[2], decode(do, dtype).sum(1, keepdims=True), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_backward_of_a_row_that_saw_nothing_is_zero(dtype: str) -> None:
+    acc = NUMPY[accumulator(dtype)]
+    one = np.ones((1, 2, 1, 1))
+    q = encode(one * [[[[np.inf]], [[1]]]], dtype)  # row 0 is never read
+    k, v, do = (encode(one * x, dtype) for x in (2.0, [[[[3.0]], [[5.0]]]], 1.0))
+    o = encode(one * [[[[np.nan]], [[4.0]]]], dtype)
+    lse = np.array([[[-np.inf, 2 + np.log(2)]]], acc)
+    made = [np.zeros((1, 2, 1, 1), acc) for _ in range(3)]
+    work = scratch("attention_bwd", 1, 1, dtype)
+    far = 2**63 - 1
+    operands = (q, k, v, o, do, lse, *made, work)
+    build("attention_bwd", dtype)(*operands, 1.0, 2**40, 0, 0, 0, 1, far, far)
+    # Both keys weigh 1/2, ds = 1/2 * (3 - 4) and 1/2 * (5 - 4).
+    for got, want in zip(made, ([0, 0], [-0.5, 0.5], [0.5, 0.5]), strict=True):
+        np.testing.assert_allclose(got.ravel(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_softmax_sink_is_one_more_logit(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    acc = NUMPY[accumulator(dtype)]
+    b, s, h, dv = 2, 5, 4, 7
+    sink = encode(np.array([0.5, -3.0, 20.0, -np.inf]), dtype)
+    lse = rng.standard_normal((b, h, s)) * 4
+    lse[:, :, 0] = -np.inf
+    o = rng.standard_normal((b, s, h, dv)) * np.isfinite(lse.swapaxes(1, 2)[..., None])
+    got_o, got_lse = scatter(o.astype(acc), rng), scatter(lse.astype(acc), rng)
+    before = got_o.copy(), got_lse.copy()
+    build("softmax_sink", dtype)(scatter(sink, rng), got_o, got_lse)
+    lse = before[1].astype(np.float64)
+    want = np.logaddexp(lse, decode(sink, dtype)[None, :, None])
+    eps = np.finfo(acc).eps
+    assert within(got_lse, want, 4 * eps * (1 + np.abs(want)))
+    weight = np.exp(lse - np.where(np.isneginf(want), 0, want)).swapaxes(1, 2)[..., None]
+    assert within(got_o, before[0] * weight, 64 * eps * np.abs(before[0] * weight) + 1e-300)
+    # A row that saw nothing has the sink alone; a sink of -inf changes no bit.
+    np.testing.assert_array_equal(got_lse[:, :3, 0], np.tile(decode(sink, dtype)[:3], (b, 1)))
+    assert not got_o[:, 0].any()
+    np.testing.assert_array_equal(got_o[:, :, 3], before[0][:, :, 3])
+    np.testing.assert_array_equal(got_lse[:, 3], before[1][:, 3])
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -407,7 +624,63 @@ def test_softmax_merge(dtype: str) -> None:
             np.testing.assert_array_equal(got, same)
 
 
-# --- fill and store -----------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("parts", [0, 1, 2, 7])
+def test_softmax_merge_all(dtype: str, parts: int) -> None:
+    rng = np.random.default_rng(parts)
+    acc = NUMPY[dtype]
+    b, s, h, dv = 2, 5, 3, 70
+    lse = rng.standard_normal((parts + 1, b, h, s)) * 10
+    lse[rng.random(lse.shape) < 0.4] = -np.inf
+    lse[:, 0, 0, 0] = -np.inf
+    finite = np.isfinite(lse.swapaxes(2, 3)[..., None])
+    o = rng.standard_normal((parts + 1, b, s, h, dv)) * finite
+    o, lse = o.astype(acc), lse.astype(acc)
+
+    def merged() -> tuple[Array, Array]:
+        into = scatter(o[0], rng), scatter(lse[0], rng)
+        build("softmax_merge_all", dtype)(scatter(o[1:], rng), scatter(lse[1:], rng), *into)
+        return into
+
+    got_o, got_lse = merged()
+    want = np.logaddexp.reduce(lse.astype(np.float64), axis=0)
+    eps = np.finfo(acc).eps
+    assert within(got_lse, want, 4 * eps * (1 + np.abs(want)))
+    total = np.where(np.isneginf(want), 0, want)
+    shares = o * np.exp(lse - total).swapaxes(2, 3)[..., None]
+    bound = (32 + parts) * eps * np.abs(shares).sum(axis=0)
+    assert within(got_o, shares.sum(axis=0), bound)
+    for lost in range(parts + 1):
+        rest = np.delete(shares, lost, axis=0).sum(axis=0)
+        assert np.array_equal(shares[lost], 0 * shares[lost]) or not within(got_o, rest, bound)
+    # Where the parts lie in memory changes no bit, and neither do empty ones.
+    for mine, other in zip((got_o, got_lse), merged(), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    o[1:], lse[1:] = 0, -np.inf
+    for mine, first in zip(merged(), (o[0], lse[0]), strict=True):
+        np.testing.assert_array_equal(mine, first)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize(("parts", "length"), [(0, 5), (1, 256), (5, 1003), (3, 0)])
+def test_sum_all(dtype: str, parts: int, length: int) -> None:
+    rng = np.random.default_rng(parts)
+    acc = NUMPY[dtype]
+    x = rng.standard_normal((parts, length + 3)).astype(acc)[:, 1 : length + 1]
+    start = rng.standard_normal(length).astype(acc)
+    y = start.copy()
+    build("sum_all", dtype)(x, y)
+    want = start.astype(np.float64) + x.astype(np.float64).sum(axis=0)
+    bound = (parts + 1) * np.finfo(acc).eps * (np.abs(start) + np.abs(x).sum(axis=0))
+    assert within(y, want, bound)
+    # Term by term in the order of the rows, whatever arrived first.
+    one = start.copy()
+    for row in x:
+        one += row
+    np.testing.assert_array_equal(y, one)
+
+
+# --- fill and copy ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -420,18 +693,75 @@ def test_fill(dtype: str, value: float) -> None:
     assert x[0] == 1
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_store(dtype: str) -> None:
+COPIES = [
+    *((dtype, accumulator(dtype)) for dtype in DTYPES),
+    *((accumulator(dtype), dtype) for dtype in ("f16", "bf16")),
+    ("bf16", "f16"),
+    ("f64", "f32"),
+    ("i8", "i8"),
+    ("i16", "i16"),
+    ("i64", "i64"),
+]
+
+
+def copied(x: Array, source: str, target: str, into: Array) -> Array:
+    """Run the copy kernel on tiles of four dimensions; the accumulator holds either type."""
+    both = {source, target}
+    wide = source if source == target else "f64" if "f64" in both else "f32"
+    build_copy(source, wide, target)(x, into)
+    return into
+
+
+@pytest.mark.parametrize(("source", "target"), COPIES)
+def test_copy_rounds_to_nearest_even(source: str, target: str) -> None:
     rng = np.random.default_rng(0)
-    ordinary = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000)
-    ties = 1 + np.arange(64) * 2.0**-11
-    special = [0.0, -0.0, np.inf, -np.inf, 1e-40, 3.4e38]
-    x = np.concatenate([ordinary, ties, special]).astype(NUMPY[accumulator(dtype)])
-    y = np.zeros(x.size + 2, NUMPY[dtype])
-    build("store", dtype)(x, y[1:-1])
-    np.testing.assert_array_equal(y, [0, *encode(x, dtype), 0])
-    build("store", dtype)(np.full_like(x, np.nan), y[1:-1])
-    assert np.isnan(decode(y[1:-1], dtype)).all()
+    if source.startswith("i"):
+        x = rng.integers(0, 100, (1, 1, 1, 1070)).astype(NUMPY[source])
+        want = x
+    else:
+        ordinary = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000)
+        ties = 1 + np.arange(64) * 2.0**-11
+        special = [0.0, -0.0, np.inf, -np.inf, 1e-40, 3.4e38]
+        x = encode(np.concatenate([ordinary, ties, special]), source).reshape(1, 1, 1, -1)
+        want = encode(decode(x, source), target)
+    y = np.zeros((1, 1, 1, x.size + 2), NUMPY[target])
+    copied(x, source, target, y[..., 1:-1])
+    np.testing.assert_array_equal(y.ravel(), [0, *want.ravel(), 0])
+    if not source.startswith("i"):
+        copied(encode(np.full(x.shape, np.nan), source), source, target, y[..., 1:-1])
+        assert np.isnan(decode(y[..., 1:-1], target)).all()
+
+
+@pytest.mark.parametrize("case", range(40))
+def test_copy_packs_and_unpacks_any_tile(case: int) -> None:
+    rng = np.random.default_rng(case)
+    source, target = [("f32", "bf16"), ("bf16", "f32"), ("i16", "i16"), ("f64", "f64")][
+        case % 4
+    ]
+    sizes = [int(n) for n in rng.choice([0, 1, 1, 2, 3, 5, 65], 4)]
+    whole = [n + int(rng.integers(0, 3)) for n in sizes]
+    at = tuple(
+        slice(int(first), int(first) + n)
+        for n, first in zip(
+            sizes,
+            [rng.integers(0, w - n + 1) for w, n in zip(whole, sizes, strict=True)],
+            strict=True,
+        )
+    )
+    numbers = rng.standard_normal(whole)
+    full = numbers.astype(np.int16) if source == "i16" else encode(numbers, source)
+    # A slice of contiguous memory, or dimensions in any order with gaps.
+    x = full[at] if case % 3 else scatter(full[at], rng)
+    want = np.ascontiguousarray(x)
+    if source != target:
+        want = encode(decode(want, source), target)
+    for y in (np.zeros(sizes, NUMPY[target]), scatter(np.zeros(sizes, NUMPY[target]), rng)):
+        np.testing.assert_array_equal(copied(x, source, target, y), want)
+    around = np.full(whole, 3, NUMPY[target])
+    copied(x, source, target, around[at])
+    np.testing.assert_array_equal(around[at], want)
+    around[at] = 3
+    assert (around == 3).all()
 
 
 def test_readme_states_the_pipeline() -> None:

@@ -326,7 +326,7 @@ commir.mesh @mesh(gpu = 4)
 commir.program @divided_result on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i/2, k], f32>, %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i/2, j], f32>) {
-  // expected-error@below {{needs rule R8 (axis 'i' is cut where only 'i/2' is a dimension)}}
+  // expected-error@below {{needs rule R8 (axis 'i' is cut within the groups of 'i/2'; cut it at multiples of 2)}}
   commir.for i of 3, j, k {
     %a = commir.load %A : !commir.buffer<[i/2, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -341,10 +341,10 @@ commir.program @divided_result on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @divided_sum on @mesh axes(i = 8, j = 8, k = 8)
+commir.program @divided_sum on @mesh axes(i = 8, j = 8, k = 6)
     inputs(%A: !commir.buffer<[i, k/2], f32>, %B: !commir.buffer<[k/2, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 (axis 'k' is cut where only 'k/2' is a dimension)}}
+  // expected-error@below {{needs rule R8 (axis 'k' is cut within the groups of 'k/2'; cut it at multiples of 2)}}
   commir.for i, j of 4 parallel(gpu), k of 4 shift(by j on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k/2], f32>
     %b = commir.load %B : !commir.buffer<[k/2, j], f32>
@@ -372,5 +372,29 @@ commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 
         -> !commir.tile<[i, j], f32>
     commir.store %c to %C merge(sum) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// Parts of h that share a row of dK cannot travel each on its own.
+commir.mesh @mesh(gpu = 4)
+commir.program @grouped_result on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
+    outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
+  // expected-error@below {{needs rule R8 (axis 'h' is cut within the groups of 'h/4'; cut it at multiples of 4)}}
+  commir.for b, h of 4 shift(by sq on gpu), sq of 4 parallel(gpu), sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
+    %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>
+    %dq, %dk, %dv = commir.kernel "attention_bwd"(%q, %k, %k, %q, %q, %l)
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>,
+           !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>)
+    commir.store %dq to %dQ merge(sum) over(sk)
+        : !commir.tile<[b, sq, h, 4], f32> to !commir.buffer<[b, sq, h, 4], f32>
+    commir.store %dk, %dv to %dK, %dV merge(sum) over(sq, h)
+        : !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>
+        to !commir.buffer<[b, sk, h/4, 4], f32>, !commir.buffer<[b, sk, h/4, 4], f32>
   }
 }

@@ -497,7 +497,7 @@ commir.program @double_inputs on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK: %[[K0:.*]] = commir.position sk : %[[PART]] of 4
 // CHECK: %[[H0:.*]] = commir.position h : %[[NODE]] of 2{{$}}
 // CHECK: %[[HK0:.*]] = commir.position h : %[[NODE]] of 2 per 4
-// CHECK: commir.launch "attention_fwd" {{.*}} at(%[[Q0]], %[[K0]], %[[H0]], %[[HK0]]) mask(causal) {group = 4 : i64, scale = 1.250000e-01 : f64}
+// CHECK: commir.launch "attention_fwd" {{.*}} at(%[[Q0]], %[[K0]], %[[H0]], %[[HK0]]) scratch(%{{.*}} : !commir.tile<[9216], f32>) mask(causal) {group = 4 : i64, scale = 1.250000e-01 : f64}
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @masked_attention_with_grouped_heads on @mesh axes(b = 1, h = 8, sq = 64, sk = 64)
     inputs(%Q: !commir.buffer<[b, sq, h, 8], f32>, %K: !commir.buffer<[b, sk, h/4, 8], f32>)
@@ -519,7 +519,7 @@ commir.program @masked_attention_with_grouped_heads on @mesh axes(b = 1, h = 8, 
 // Without a mask or groups, positions do not matter, and any layout will do.
 // CHECK-LABEL: commir.program @unmasked_attention
 // CHECK-NOT: commir.position
-// CHECK: commir.launch "attention_fwd" {{.*}} at(%[[Z:.*]], %[[Z]], %[[Z]], %[[Z]]) mask(full)
+// CHECK: commir.launch "attention_fwd" {{.*}} at(%[[Z:.*]], %[[Z]], %[[Z]], %[[Z]]) scratch({{.*}}) mask(full)
 commir.mesh @mesh(gpu = 4)
 commir.program @unmasked_attention on @mesh axes(b = 1, h = 4, sq = 64 zigzag, sk = 64)
     inputs(%Q: !commir.buffer<[b, sq, h, 8], f32>, %K: !commir.buffer<[b, sk, h, 8], f32>)
@@ -642,5 +642,124 @@ commir.program @generated_kernel on @mesh axes(i = 8, j = 8, k = 8)
         -> !commir.tile<[i, j], f32>
     commir.store %c to %C merge(sum) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// Whole groups on each rank: what reduces their heads is the kernel alone.
+// CHECK-LABEL: commir.program @whole_groups
+// CHECK-NOT: commir.{{exchange|all_gather|wait|copy|accumulate}}
+// CHECK: commir.launch "attention_bwd" {{.*}} scratch({{.*}}) {group = 4 : i64}
+// CHECK-NOT: commir.{{exchange|all_gather|wait|copy|accumulate}}
+commir.mesh @mesh(gpu = 2)
+commir.program @whole_groups on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
+    outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
+  commir.for b, h of 2 parallel(gpu), sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
+    %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>
+    %dq, %dk, %dv = commir.kernel "attention_bwd"(%q, %k, %k, %q, %q, %l)
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>,
+           !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>)
+    commir.store %dq to %dQ merge(sum) over(sk)
+        : !commir.tile<[b, sq, h, 4], f32> to !commir.buffer<[b, sq, h, 4], f32>
+    commir.store %dk, %dv to %dK, %dV merge(sum) over(sq, h)
+        : !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>
+        to !commir.buffer<[b, sk, h/4, 4], f32>, !commir.buffer<[b, sk, h/4, 4], f32>
+  }
+}
+
+// -----
+
+// Half a group on each rank: those that share one add theirs, by R5.
+// CHECK-LABEL: commir.program @shared_groups
+// CHECK: %[[DK:.*]] = commir.alloc slots 1 placement [] parts {} : !commir.buffer<[b, sk, h/4, 4], f32>
+// CHECK: commir.launch "attention_bwd"
+// CHECK: commir.part %[[DK]] [h : %{{.*}} of 4]
+// CHECK: commir.exchange.start
+// CHECK: commir.accumulate
+commir.mesh @mesh(gpu = 4)
+commir.program @shared_groups on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
+    outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
+  commir.for b, h of 4 parallel(gpu), sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
+    %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>
+    %dq, %dk, %dv = commir.kernel "attention_bwd"(%q, %k, %k, %q, %q, %l)
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>,
+           !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>)
+    commir.store %dq to %dQ merge(sum) over(sk)
+        : !commir.tile<[b, sq, h, 4], f32> to !commir.buffer<[b, sq, h, 4], f32>
+    commir.store %dk, %dv to %dK, %dV merge(sum) over(sq, h)
+        : !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>
+        to !commir.buffer<[b, sk, h/4, 4], f32>, !commir.buffer<[b, sk, h/4, 4], f32>
+  }
+}
+
+// -----
+
+// One nest, two directions: keys rotate, and their gradients travel with them.
+// CHECK-LABEL: commir.program @backward_ring
+// CHECK: scf.for
+// CHECK: commir.exchange.start {{.*}}h/4, 4], f32
+// CHECK: commir.exchange.start {{.*}}h/4, 4], f32
+// CHECK: commir.launch "attention_bwd"
+// CHECK: commir.accumulate
+// CHECK: }
+// CHECK: commir.exchange.start
+commir.mesh @mesh(gpu = 4)
+commir.program @backward_ring on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
+    outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
+  commir.for b, h, sq of 4 parallel(gpu), sk of 4 shift(by sq on gpu) {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
+    %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>
+    %dq, %dk, %dv = commir.kernel "attention_bwd"(%q, %k, %k, %q, %q, %l)
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>,
+           !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>)
+    commir.store %dq to %dQ merge(sum) over(sk)
+        : !commir.tile<[b, sq, h, 4], f32> to !commir.buffer<[b, sq, h, 4], f32>
+    commir.store %dk, %dv to %dK, %dV merge(sum) over(sq, h)
+        : !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>
+        to !commir.buffer<[b, sk, h/4, 4], f32>, !commir.buffer<[b, sk, h/4, 4], f32>
+  }
+}
+
+// -----
+
+// The sink enters when the result is whole: after the ranks have merged.
+// CHECK-LABEL: commir.program @sink
+// CHECK: commir.launch "attention_fwd"
+// CHECK: commir.all_gather.start
+// CHECK: scf.for
+// CHECK: commir.launch "softmax_merge"
+// CHECK: }
+// CHECK: %[[S:.*]] = commir.part %SINK []
+// CHECK: commir.launch "softmax_sink" ins(%[[S]] : {{.*}}) outs(
+// CHECK-NOT: softmax_sink
+commir.mesh @mesh(gpu = 4)
+commir.program @sink on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32>, %K: !commir.buffer<[b, sk, h, 8], f32>, %SINK: !commir.buffer<[h], f32>)
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32>, %LSE: !commir.buffer<[b, h, sq], f32>) {
+  commir.for b, h, sq, sk of 4 parallel(gpu) {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 8], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 8], f32>
+    %s = commir.load %SINK : !commir.buffer<[h], f32>
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k)
+        : (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+        -> (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+    %so, %sl = commir.kernel "softmax_sink"(%s)
+        : (!commir.tile<[h], f32>) -> (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
+        once(%so, %sl : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+        : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 8], f32>, !commir.buffer<[b, h, sq], f32>
   }
 }

@@ -61,7 +61,10 @@ def test_run_says_what_is_wrong_in_a_file(tmp_path):
     ("arguments", "message"),
     [
         (["attention"], "give one of --strategy, --schedule and --recipe"),
-        (["attend", "--strategy", "ring"], "no program 'attend'; shipped are attention"),
+        (
+            ["attend", "--strategy", "ring"],
+            "no program 'attend'; shipped are ag_gemm, attention, attention_backward",
+        ),
         (["no.py:p", "--strategy", "ring"], "there is no file 'no.py'"),
         (["attention", "--strategy", "star"], "no strategy 'star'; they are"),
         (["attention", "--strategy", "ring", "--mesh", "gpu=0"], "must be at least 1"),

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/CommIR/CommIR.h"
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Conversion/CommIRToRuntime/NamedKernel.h"
 #include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
 #include "lib/Conversion/Passes.h"
@@ -38,10 +38,10 @@ private:
   void convert(LeaseOpenOp op);
   void convert(LeaseMemoryOp op);
   LogicalResult convert(PullStartOp op);
+  SmallVector<Value> loopOver(Value tile, int64_t dims);
   Value getBits(Value tile);
-  void callOnElements(StringRef kind, Value source, Value target,
-                      function_ref<Value(OpBuilder &, Value, Value)> combine);
-  void convert(CopyOp op);
+  LogicalResult convert(CopyOp op);
+  Value getInnermost(Value tile, ValueRange outer);
   void convert(AccumulateOp op);
   LogicalResult convertFlat(Operation *op, StringRef kernel, Value source,
                             Value second, KernelTypes types);
@@ -290,13 +290,8 @@ LogicalResult FunctionConverter::convert(Operation &op) {
                        {element, element, element});
   }
   if (auto copy = dyn_cast<CopyOp>(op)) {
-    Type from = cast<MemRefType>(copy.getSource().getType()).getElementType();
-    Type to = cast<MemRefType>(copy.getTarget().getType()).getElementType();
     guard();
-    if (from == to)
-      return convert(copy), success();
-    return convertFlat(copy, "store", getFlat(copy.getSource()),
-                       getFlat(copy.getTarget()), {to, from, to});
+    return convert(copy);
   }
   if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
     guard();
@@ -422,6 +417,20 @@ LogicalResult FunctionConverter::convert(PullStartOp op) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// Opens a loop over each of the first `dims` dimensions of a tile; the
+/// insertion point is inside.
+SmallVector<Value> FunctionConverter::loopOver(Value tile, int64_t dims) {
+  SmallVector<Value> indices;
+  Value zero = constant(0), one = constant(1);
+  for (int64_t dim = 0; dim < dims; ++dim) {
+    Value size = memref::DimOp::create(builder, loc, tile, dim);
+    auto loop = scf::ForOp::create(builder, loc, zero, size, one);
+    indices.push_back(loop.getInductionVar());
+    builder.setInsertionPointToStart(loop.getBody());
+  }
+  return indices;
+}
+
 /// The same memory as integers. A copy need not know what it copies, and LLVM's
 /// back ends do not know all vectors of bf16.
 Value FunctionConverter::getBits(Value tile) {
@@ -433,21 +442,81 @@ Value FunctionConverter::getBits(Value tile) {
       .getResult(0);
 }
 
-/// Calls a function of its own, one for each type of tile, that works on two
-/// tiles element by element: in line, code would grow with every use.
-void FunctionConverter::callOnElements(
-    StringRef kind, Value source, Value target,
-    function_ref<Value(OpBuilder &, Value, Value)> combine) {
-  auto type = cast<MemRefType>(source.getType());
+/// The four inner dimensions of a tile, of size 1 where it has fewer, at
+/// `outer` of those before them.
+Value FunctionConverter::getInnermost(Value tile, ValueRange outer) {
+  auto type = cast<MemRefType>(tile.getType());
+  auto metadata = memref::ExtractStridedMetadataOp::create(builder, loc, tile);
+  SmallVector<OpFoldResult> sizes, strides;
+  for (int64_t dim = type.getRank(); dim < 4; ++dim) {
+    sizes.push_back(builder.getIndexAttr(1));
+    strides.push_back(builder.getIndexAttr(1));
+  }
+  Value offset = metadata.getOffset();
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    Value stride = metadata.getStrides()[dim];
+    if (dim < static_cast<int64_t>(outer.size())) {
+      Value skipped = arith::MulIOp::create(builder, loc, outer[dim], stride);
+      offset = arith::AddIOp::create(builder, loc, offset, skipped);
+      continue;
+    }
+    sizes.push_back(metadata.getSizes()[dim]);
+    strides.push_back(stride);
+  }
+  SmallVector<int64_t> dynamic(4, ShapedType::kDynamic);
+  auto layout = StridedLayoutAttr::get(builder.getContext(),
+                                       ShapedType::kDynamic, dynamic);
+  auto inner = MemRefType::get(dynamic, type.getElementType(), layout);
+  // Sizes and strides that are known are values here: the kernel takes any.
+  auto toValue = [&](OpFoldResult &known) {
+    if (auto constant = dyn_cast<Attribute>(known))
+      known = this->constant(cast<IntegerAttr>(constant).getInt());
+  };
+  llvm::for_each(sizes, toValue);
+  llvm::for_each(strides, toValue);
+  return memref::ReinterpretCastOp::create(
+      builder, loc, inner, metadata.getBaseBuffer(), OpFoldResult(offset),
+      sizes, strides);
+}
+
+/// One kernel for all copies between two types: packing, unpacking, rounding.
+LogicalResult FunctionConverter::convert(CopyOp op) {
+  auto elementOf = [](Value tile) {
+    return cast<MemRefType>(tile.getType()).getElementType();
+  };
+  Value source = op.getSource(), target = op.getTarget();
+  if (elementOf(source) == elementOf(target)) {
+    source = getBits(source);
+    target = getBits(target);
+  }
+  // Through the wider of both, and float32 at least, which holds either.
+  Type from = elementOf(source), to = elementOf(target), wide = from;
+  if (from != to)
+    wide = from.isF64() || to.isF64() ? builder.getF64Type()
+                                      : Type(builder.getF32Type());
+  FailureOr<func::FuncOp> callee =
+      getOrCreateKernel(module, "copy", {from, wide, to}, op.getLoc());
+  if (failed(callee))
+    return failure();
+  int64_t rank = cast<MemRefType>(source.getType()).getRank();
+  SmallVector<Value> outer = loopOver(source, std::max<int64_t>(rank - 4, 0));
+  Value inner[] = {getInnermost(source, outer), getInnermost(target, outer)};
+  func::CallOp::create(builder, loc, *callee, inner);
+  return success();
+}
+
+/// Calls a function of its own, one for each type of tile: in line, code would
+/// grow with every use.
+void FunctionConverter::convert(AccumulateOp op) {
+  auto type = cast<MemRefType>(op.getSource().getType());
   std::string name;
-  llvm::raw_string_ostream(name) << "mercury_" << kind << "_" << type.getRank()
+  llvm::raw_string_ostream(name) << "mercury_accumulate_" << type.getRank()
                                  << "_" << type.getElementType();
   if (!module.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(module.getBody());
     auto callee = func::FuncOp::create(
-        builder, loc, name,
-        builder.getFunctionType({type, target.getType()}, {}));
+        builder, loc, name, builder.getFunctionType({type, type}, {}));
     callee.setPrivate();
     callee->setAttr("no_inline", builder.getUnitAttr());
     builder.setInsertionPointToStart(callee.addEntryBlock());
@@ -455,42 +524,23 @@ void FunctionConverter::callOnElements(
     SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
     if (!strides.empty())
       strides.back() = 1;
-    auto row = MemRefType::get(
-        type.getShape(), type.getElementType(),
-        StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic,
-                               strides));
+    auto layout = StridedLayoutAttr::get(builder.getContext(),
+                                         ShapedType::kDynamic, strides);
+    auto row =
+        MemRefType::get(type.getShape(), type.getElementType(), layout);
     Value from =
         memref::CastOp::create(builder, loc, row, callee.getArgument(0));
     Value to = memref::CastOp::create(builder, loc, row, callee.getArgument(1));
-    SmallVector<Value> indices;
-    Value zero = constant(0), one = constant(1);
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      Value size = memref::DimOp::create(builder, loc, from, dim);
-      auto loop = scf::ForOp::create(builder, loc, zero, size, one);
-      indices.push_back(loop.getInductionVar());
-      builder.setInsertionPointToStart(loop.getBody());
-    }
-    Value element = memref::LoadOp::create(builder, loc, from, indices);
-    Value before = memref::LoadOp::create(builder, loc, to, indices);
-    memref::StoreOp::create(builder, loc, combine(builder, element, before), to,
-                            indices);
+    SmallVector<Value> indices = loopOver(from, type.getRank());
+    Value part = memref::LoadOp::create(builder, loc, from, indices);
+    Value sum = memref::LoadOp::create(builder, loc, to, indices);
+    sum = arith::AddFOp::create(builder, loc, sum, part);
+    memref::StoreOp::create(builder, loc, sum, to, indices);
     builder.setInsertionPointToEnd(&callee.getBody().front());
     func::ReturnOp::create(builder, loc);
   }
   func::CallOp::create(builder, loc, name, TypeRange(),
-                       ValueRange{source, target});
-}
-
-void FunctionConverter::convert(CopyOp op) {
-  callOnElements("copy", getBits(op.getSource()), getBits(op.getTarget()),
-                 [](OpBuilder &, Value element, Value) { return element; });
-}
-
-void FunctionConverter::convert(AccumulateOp op) {
-  callOnElements("accumulate", op.getSource(), op.getTarget(),
-                 [&](OpBuilder &builder, Value element, Value sum) -> Value {
-                   return arith::AddFOp::create(builder, loc, sum, element);
-                 });
+                       ValueRange{op.getSource(), op.getTarget()});
 }
 
 /// Calls a kernel on rows of elements.
@@ -520,10 +570,6 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   };
   Type input = elementOf(op.getInputs().front());
   Type accumulator = elementOf(op.getOutputs().front());
-  for (Value tile : op.getInputs())
-    if (elementOf(tile) != input)
-      return op.emitOpError() << "takes inputs of one element type, got "
-                              << input << " and " << elementOf(tile);
   for (Value tile : op.getOutputs())
     if (elementOf(tile) != accumulator)
       return op.emitOpError() << "gives results of one element type, got "
@@ -533,10 +579,30 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   if (failed(callee))
     return failure();
 
+  bool attention = KernelSignature::isAttention(op.getKernel());
+  ArrayRef<Type> wanted = callee->getArgumentTypes();
+  size_t given = op.getInputs().size() + op.getOutputs().size() +
+                 (op.getScratch() ? 1 : 0) +
+                 (attention ? op.getPositions().size() + 4 : 0);
+  if (wanted.size() != given)
+    return op.emitOpError() << "must have the operands of kernel '"
+                            << op.getKernel() << "', scratch included, "
+                            << wanted.size() << " in all, got " << given;
+  // Statistics, such as a log-sum-exp, are of the accumulators' type.
+  for (auto [number, tile] : llvm::enumerate(op.getInputs())) {
+    Type element = cast<MemRefType>(wanted[number]).getElementType();
+    if (elementOf(tile) != element)
+      return op.emitOpError() << "must have elements of " << element
+                              << " in operand " << number << " of kernel '"
+                              << op.getKernel() << "', got " << elementOf(tile);
+  }
+
   guard();
   SmallVector<Value> operands(op.getInputs());
   llvm::append_range(operands, op.getOutputs());
-  if (op.getKernel() == "attention_fwd") {
+  if (op.getScratch())
+    operands.push_back(getFlat(op.getScratch()));
+  if (attention) {
     double scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
     operands.push_back(arith::ConstantOp::create(
         builder, loc, builder.getFloatAttr(accumulator, scale)));
@@ -552,11 +618,11 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
 }
 
 /// Whether compiled code calls, or defines, a function of this name itself: the
-/// runtime's, and what kernels and their memory need of the C library.
+/// runtime's, and what kernels need of the C library.
 static bool isTaken(StringRef name) {
-  static constexpr StringLiteral kLibrary[] = {
-      "exp",  "expf",   "fma",    "fmaf",    "free",  "log",
-      "logf", "malloc", "memcpy", "memmove", "memset"};
+  static constexpr StringLiteral kLibrary[] = {"exp",    "expf",    "fma",
+                                               "fmaf",   "log",     "logf",
+                                               "memcpy", "memmove", "memset"};
   return name.starts_with("mercury_") || llvm::is_contained(kLibrary, name);
 }
 

@@ -19,7 +19,7 @@ static Type getAccumulatorType(KernelOp kernel) {
   for (Value output : kernel.getOutputs())
     for (OpOperand &use : output.getUses())
       if (auto store = dyn_cast<StoreOp>(use.getOwner()))
-        tensors.push_back(store.getBuffers()[use.getOperandNumber()]);
+        tensors.push_back(store.getBufferOf(use));
   bool isDouble = llvm::any_of(
       tensors, [](Value tensor) { return getElementType(tensor).isF64(); });
   Builder builder(kernel.getContext());
@@ -44,6 +44,33 @@ static bool isGenerated(KernelOp kernel) {
   return kernel.getImpl().value_or("generated") == "generated";
 }
 
+/// What a kernel works in has its place in the plan, so that a run allocates
+/// nothing.
+FailureOr<Value> NestExpander::makeScratch(KernelOp kernel) {
+  auto sizeOf = [&](StringRef letter) -> int64_t {
+    DimAttr dim = getBoundDim(kernel, {letter});
+    if (dim.isConstant())
+      return dim.getValue();
+    return llvm::divideCeil(program.getAxis(dim.getAxis()).getExtent(),
+                            dim.getDivisor());
+  };
+  int64_t elements = KernelSignature::getScratch(kernel.getKernel(), sizeOf);
+  if (elements == 0)
+    return Value();
+  if (Value made = scratches.lookup(kernel))
+    return made;
+  if (elements > int64_t(1) << 40)
+    return kernel.emitOpError()
+           << "works in more memory than there is, " << elements << " elements";
+  MLIRContext *context = nest.getContext();
+  auto type = BufferType::get(context, DimAttr::get(context, "", elements),
+                              getAccumulatorType(kernel));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&program.getBody().front());
+  Value memory = makeMemory(type, 1, PlacementAttr::get(context, {}));
+  return scratches[kernel] = getTileAt(memory, {});
+}
+
 LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   if (KernelSignature::known(kernel.getKernel()).empty())
     return kernel.emitOpError() << "has no generated implementation of kernel '"
@@ -55,7 +82,7 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
            << kernel.getKernel() << "' is \""
            << KernelSignature::known(kernel.getKernel()) << "\"";
   // What a kernel was told and would not hear is refused.
-  bool scaled = kernel.getKernel() == "attention_fwd";
+  bool scaled = KernelSignature::isAttention(kernel.getKernel());
   for (NamedAttribute option : kernel->getDiscardableAttrs()) {
     auto number = dyn_cast<FloatAttr>(option.getValue());
     if (!scaled || option.getName() != "scale" || !number ||
@@ -66,6 +93,9 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
              << kernel.getKernel() << "' does not take"
              << (scaled ? "; it takes scale, an f64" : "");
   }
+  FailureOr<Value> scratch = makeScratch(kernel);
+  if (failed(scratch))
+    return failure();
   SmallVector<Value> inputs, outputs;
   for (Value input : kernel.getInputs()) {
     auto load = input.getDefiningOp<LoadOp>();
@@ -88,8 +118,7 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
                      : StoreOp();
     if (!store)
       return kernel.emitOpError() << "must have each result stored once";
-    unsigned number = output.getUses().begin()->getOperandNumber();
-    Value buffer = store.getBuffers()[number];
+    Value buffer = store.getBufferOf(*output.getUses().begin());
     auto leaving = departing.find(buffer);
     if (leaving == departing.end() || leaving->second.empty()) {
       outputs.push_back(getTile(memory[buffer]));
@@ -117,7 +146,8 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
                    kernel->getAttrOfType<FloatAttr>("scale"),
                    group == 1 ? IntegerAttr()
                               : builder.getI64IntegerAttr(group),
-                   isGenerated(kernel) ? StringAttr() : kernel.getImplAttr());
+                   isGenerated(kernel) ? StringAttr() : kernel.getImplAttr(),
+                   *scratch);
   return success();
 }
 
@@ -129,7 +159,7 @@ LogicalResult NestExpander::startOutputs() {
         dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
       auto kernel = store.getTiles()[i].getDefiningOp<KernelOp>();
-      bool softmax = kernel.getKernel() == "attention_fwd";
+      bool softmax = KernelSignature::makesSoftmax(kernel.getKernel());
       if (kind && (kind.getValue() == MergeKind::Max ||
                    softmax != (kind.getValue() == MergeKind::Softmax)))
         return store.emitOpError()
@@ -155,19 +185,57 @@ LogicalResult NestExpander::startOutputs() {
 void NestExpander::fillWithIdentity(StoreOp store, size_t result, Value tile) {
   auto made = cast<OpResult>(store.getTiles()[result]);
   auto kernel = cast<KernelOp>(made.getOwner());
-  bool isLSE =
-      kernel.getKernel() == "attention_fwd" && made.getResultNumber() == 1;
+  bool isLSE = KernelSignature::makesSoftmax(kernel.getKernel()) &&
+               made.getResultNumber() == 1;
   double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
   FillOp::create(builder, nest.getLoc(), tile,
                  builder.getF64FloatAttr(identity));
 }
 
+/// Merges what enters once into the result, which is whole by now: so it does
+/// whatever ranks, steps and tiles made the result.
+LogicalResult NestExpander::mergeOnce(StoreOp store) {
+  SmallVector<KernelOp> kernels;
+  for (Value tile : store.getOnce()) {
+    auto kernel = tile.getDefiningOp<KernelOp>();
+    auto made = store.getTiles().front().getDefiningOp<KernelOp>();
+    if (!kernel || KernelSignature::makesSoftmax(kernel.getKernel()) !=
+                       KernelSignature::makesSoftmax(made.getKernel()))
+      return store.emitOpError()
+             << "merges once what no generated kernel of its merge makes";
+    if (!llvm::is_contained(kernels, kernel))
+      kernels.push_back(kernel);
+  }
+  // The part of each axis that this rank holds of the result.
+  llvm::StringMap<Part> before = std::exchange(parts, {});
+  for (Value buffer : store.getBuffers()) {
+    int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+    for (CutAttr cut : getInside(number).getCuts()) {
+      SmallVector<StringAttr> levels;
+      for (Attribute factor : cut.getFactors()) {
+        auto level = dyn_cast<StringAttr>(factor);
+        if (!level)
+          return needsRule("R8", "what enters once meets a strided placement");
+        levels.push_back(level);
+      }
+      parts[cut.getAxis()] = getPart(levels, StringAttr(), Value());
+    }
+  }
+  LogicalResult result = success();
+  for (KernelOp kernel : kernels)
+    result = succeeded(result) ? emitLaunch(kernel) : result;
+  parts = std::move(before);
+  return result;
+}
+
 /// What ranks made in parts is merged, rounded to the buffer's type, and
 /// brought to where the buffer lives outside.
-void NestExpander::finishOutputs() {
+LogicalResult NestExpander::finishOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
     if (!getReducedLevels(store).empty())
       reduceOverRanks(store);
+    if (failed(mergeOnce(store)))
+      return failure();
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       PlacementAttr inside = getInside(number);
@@ -187,4 +255,5 @@ void NestExpander::finishOutputs() {
         reshard(made, inside, buffer);
     }
   }
+  return success();
 }

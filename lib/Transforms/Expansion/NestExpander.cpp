@@ -168,7 +168,8 @@ LogicalResult NestExpander::expand() {
   builder.setInsertionPoint(nest);
   for (Value lease : llvm::reverse(leases))
     LeaseCloseOp::create(builder, nest.getLoc(), lease);
-  finishOutputs();
+  if (failed(finishOutputs()))
+    return failure();
   nest.erase();
   return success();
 }
@@ -208,8 +209,16 @@ LogicalResult NestExpander::emitLoops(size_t at) {
 }
 
 LogicalResult NestExpander::emitBody() {
+  auto entersOnce = [](KernelOp kernel) {
+    return llvm::any_of(kernel->getUsers(), [&](Operation *user) {
+      auto store = dyn_cast<StoreOp>(user);
+      return store && llvm::any_of(store.getOnce(), [&](Value tile) {
+               return tile.getDefiningOp() == kernel;
+             });
+    });
+  };
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
-    if (failed(emitLaunch(kernel)))
+    if (!entersOnce(kernel) && failed(emitLaunch(kernel)))
       return failure();
   return success();
 }

@@ -104,6 +104,7 @@ private:
   bool isMadeInPlace(StoreOp store, int64_t buffer);
   LogicalResult placeOutputs();
   FailureOr<Movement> findMovement(int64_t buffer);
+  bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
@@ -121,7 +122,8 @@ private:
   }
   bool isInMeshOrder(ArrayRef<StringAttr> levels);
   LogicalResult startOutputs();
-  void finishOutputs();
+  LogicalResult finishOutputs();
+  LogicalResult mergeOnce(StoreOp store);
   void fillWithIdentity(StoreOp store, size_t result, Value tile);
   SmallVector<StringAttr> getReducedLevels(StoreOp store);
   PlacementAttr getPartialPlacement(StoreOp store, PlacementAttr inside);
@@ -161,6 +163,7 @@ private:
   void closeTravel(const ShiftedLoop &shifted);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
+  FailureOr<Value> makeScratch(KernelOp kernel);
   Value getPosition(DimAttr dim);
 
   Value constant(int64_t value) {
@@ -240,6 +243,8 @@ private:
   Pass::Statistic &transfers;
   llvm::StringMap<Part> parts;
   llvm::StringMap<Value> ranks;
+  /// What all launches of a kernel work in, one after the other.
+  DenseMap<Operation *, Value> scratches;
   /// Where the tile of each input is read, and each output merged.
   DenseMap<Value, Value> memory;
   /// What R8 moves to where the loops use it, or from where they make it.

@@ -27,7 +27,8 @@ SmallVector<StringAttr> NestExpander::getReducedLevels(StoreOp store) {
     if (level.getSize() != 1 && !isMergedOnTheWay(level.getName()) &&
         llvm::any_of(store.getOver()->getAsRange<StringAttr>(),
                      [&](StringAttr axis) {
-                       return isParallelOver(axis, level.getName());
+                       return isReducedOver(store, axis) &&
+                              isParallelOver(axis, level.getName());
                      }))
       reduced.push_back(builder.getStringAttr(level.getName()));
   return reduced;
@@ -67,9 +68,7 @@ void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
     std::swap(targets[0], targets[1]);
   }
   LaunchOp::create(builder, nest.getLoc(),
-                   builder.getStringAttr("softmax_merge"), sources, targets,
-                   ValueRange(), MaskAttr(), FloatAttr(), IntegerAttr(),
-                   StringAttr());
+                   builder.getStringAttr("softmax_merge"), sources, targets);
 }
 
 /// The placement once the ranks have merged: each reduced level has shared the

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 
@@ -50,28 +51,68 @@ bool NestExpander::followsLoops(CutAttr cut) {
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
 
-/// Two parts of `axis / n` may share a position. That is right for what is read
-/// beside the whole axis (grouped heads), and counts twice in a result or a
-/// sum.
+/// Whether some cut of an axis falls within the groups of a dimension.
+static bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
+  if (dim.isConstant() || dim.getDivisor() == 1)
+    return false;
+  AxisAttr axis = program.getAxis(dim.getAxis());
+  Layout layout = axis.getLayout().getLayout();
+  int64_t parts = nest.getParts(dim.getAxis());
+  for (int64_t part = 0; part < parts; ++part)
+    for (Interval i : layout.shard(axis.getExtent(), parts, part))
+      if (i.begin % dim.getDivisor() != 0 || i.end % dim.getDivisor() != 0)
+        return true;
+  return false;
+}
+
+/// Whether parts of a loop over `axis` make partial results of one position:
+/// its buffers lack the axis, or have it divided and a cut falls within a
+/// group.
+bool NestExpander::isReducedOver(StoreOp store, StringAttr axis) {
+  if (!store.getOver() || !llvm::is_contained(*store.getOver(), axis))
+    return false;
+  return llvm::any_of(store.getBuffers(), [&](Value buffer) {
+    auto type = cast<BufferType>(buffer.getType());
+    return !type.hasAxis(axis) ||
+           llvm::any_of(type.getDims(), [&](DimAttr dim) {
+             return dim.getAxis() == axis.getValue() &&
+                    cutsGroups(program, nest, dim);
+           });
+  });
+}
+
+/// Two parts of `axis / n` share a position when a cut falls within a group.
+/// That is right for what is read beside the whole axis (grouped heads), and
+/// for a result that is reduced over the groups. It counts twice in another
+/// result and in a sum, and parts that travel must not overlap.
 LogicalResult NestExpander::checkDivided(StoreOp store) {
-  auto isCut = [&](DimAttr dim) {
-    return dim.getDivisor() != 1 && nest.getParts(dim.getAxis()) != 1;
-  };
   auto refuse = [&](DimAttr dim) {
-    return needsRule("R8", "axis '" + dim.getAxis() + "' is cut where only '" +
-                               dim.getAxis() + "/" + Twine(dim.getDivisor()) +
-                               "' is a dimension");
+    return needsRule(
+        "R8", "axis '" + dim.getAxis() + "' is cut within the groups of '" +
+                  dim.getAxis() + "/" + Twine(dim.getDivisor()) +
+                  "'; cut it at multiples of " + Twine(dim.getDivisor()));
+  };
+  auto isReduced = [&](DimAttr dim) {
+    return !dim.isConstant() &&
+           isReducedOver(store, builder.getStringAttr(dim.getAxis()));
+  };
+  auto isShifted = [&](DimAttr dim) {
+    return llvm::any_of(loops, [&](LoopAttr loop) {
+      return loop.isOver(dim.getAxis()) && loop.getShift();
+    });
   };
   for (Value buffer : store.getBuffers())
     for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims())
-      if (isCut(dim))
+      if (cutsGroups(program, nest, dim) && (!isReduced(dim) || isShifted(dim)))
         return refuse(dim);
-  for (LoadOp load : nest.getBody().getOps<LoadOp>())
-    for (DimAttr dim : load.getBuffer().getType().getDims())
-      if (isCut(dim) && store.getOver() &&
-          llvm::is_contained(*store.getOver(),
-                             builder.getStringAttr(dim.getAxis())))
-        return refuse(dim);
+  for (Value tile : store.getTiles()) {
+    auto kernel = tile.getDefiningOp<KernelOp>();
+    for (Value input : kernel.getInputs())
+      for (DimAttr dim : cast<TileType>(input.getType()).getDims())
+        if (isReduced(dim) && cutsGroups(program, nest, dim) &&
+            dim.getDivisor() == getFinestDivisor(kernel, dim.getAxis()))
+          return refuse(dim);
+  }
   return success();
 }
 
@@ -122,7 +163,9 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
     for (auto level : mesh.getLevels().getAsRange<LevelAttr>())
       if (!dim.isConstant() && level.getSize() != 1 &&
           isParallelOver(dim.getAxis(), level.getName()) &&
-          !inside.hasLevel(level.getName()))
+          !inside.hasLevel(level.getName()) &&
+          !llvm::is_contained(reduced,
+                              builder.getStringAttr(level.getName())))
         return false;
   return isSamePlacement(program, getMergedPlacement(store, inside), inside);
 }
@@ -151,7 +194,9 @@ LogicalResult NestExpander::placeOutputs() {
                            "' is cut otherwise than the loops run");
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      touched[number] = getTouchedPlacement(program.getBufferType(number));
+      touched[number] =
+          getPartialPlacement(store, getTouchedPlacement(
+                                         program.getBufferType(number)));
     }
   }
   return success();

@@ -29,9 +29,11 @@ bool NestExpander::travels(StoreOp store, LoopAttr loop) {
   SmallVector<StringAttr> levels = getRingLevels(loop);
   if (levels.size() != 1)
     return false;
-  bool reduced = llvm::any_of(
-      store.getOver()->getAsRange<StringAttr>(),
-      [&](StringAttr axis) { return isParallelOver(axis, levels.front()); });
+  bool reduced = llvm::any_of(store.getOver()->getAsRange<StringAttr>(),
+                              [&](StringAttr axis) {
+                                return isReducedOver(store, axis) &&
+                                       isParallelOver(axis, levels.front());
+                              });
   return reduced && llvm::all_of(store.getBuffers(), [&](Value buffer) {
            int64_t number = cast<BlockArgument>(buffer).getArgNumber();
            CutAttr cut = program.getBinding(number).getInside().getCut(
@@ -78,7 +80,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       NamedAttribute parts(
           builder.getStringAttr(axis),
           builder.getI64IntegerAttr(getRanks(traveller.levels)));
-      PlacementAttr others = dropCuts(inside, axis);
+      PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       traveller.partial = makeMemory(type, 2, others, parts);
       traveller.incoming = makeMemory(type, 1, others, parts);
       moved.results.push_back(traveller);

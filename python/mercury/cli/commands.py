@@ -79,7 +79,8 @@ def run(
 ) -> None:
     """Run PROGRAM on embedded ranks and compare it with float64 on one device.
 
-    PROGRAM is a shipped program (attention, decode_attention, matmul) or your own:
+    PROGRAM is a shipped program (ag_gemm, attention, attention_backward,
+    decode_attention, gemm_rs, matmul) or your own:
     my_file.py:my_program.
     """
     from .. import Mesh, Schedule  # noqa: PLC0415 (loads the compiler)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import EllipsisType
@@ -91,6 +91,7 @@ class Merge:
     kind: str
     over: tuple[Axis, ...]
     size: int
+    once: tuple[Tile, ...]
     source: Source
 
 
@@ -134,6 +135,7 @@ class Buffer:
     dims: tuple[Dim, ...]
     dtype: str
     output: bool
+    cut: Axis | None
     source: Source
     builder: ProgramBuilder
 
@@ -229,7 +231,14 @@ class ProgramBuilder:
         self.axis_list += made
         return made
 
-    def input(self, name: str, dims: tuple[Axis | Dim | int, ...], dtype: str) -> Buffer:
+    def input(
+        self,
+        name: str,
+        dims: tuple[Axis | Dim | int, ...],
+        dtype: str,
+        *,
+        cut: Axis | None = None,
+    ) -> Buffer:
         """Declare a buffer that the program reads.
 
         Parameters
@@ -240,15 +249,32 @@ class ProgramBuilder:
             Axes, ``axis / n``, or whole numbers.
         dtype
             ``"bf16"``, ``"f16"``, ``"f32"`` or ``"f64"``.
+        cut
+            The axis that the buffer is cut along outside the program, over all levels of
+            whatever mesh it is scheduled on; a boundary given to the schedule says
+            otherwise. The schedule's own placement when not given.
         """
-        return self._buffer(name, dims, dtype, output=False)
+        return self._buffer(name, dims, dtype, cut, output=False)
 
-    def output(self, name: str, dims: tuple[Axis | Dim | int, ...], dtype: str) -> Buffer:
+    def output(
+        self,
+        name: str,
+        dims: tuple[Axis | Dim | int, ...],
+        dtype: str,
+        *,
+        cut: Axis | None = None,
+    ) -> Buffer:
         """Declare a buffer that the program writes; see `input`."""
-        return self._buffer(name, dims, dtype, output=True)
+        return self._buffer(name, dims, dtype, cut, output=True)
 
     def _buffer(
-        self, name: str, dims: tuple[Axis | Dim | int, ...], dtype: str, *, output: bool
+        self,
+        name: str,
+        dims: tuple[Axis | Dim | int, ...],
+        dtype: str,
+        cut: Axis | None,
+        *,
+        output: bool,
     ) -> Buffer:
         if any(buffer.name == name for buffer in self.buffers):
             raise self._error(f"program '{self.name}' has a buffer '{name}' already")
@@ -264,8 +290,19 @@ class ProgramBuilder:
                     f"buffer '{name}' uses axis '{dim.axis}', which is no axis of program "
                     f"'{self.name}'; its axes are {', '.join(map(str, self.axis_list))}"
                 )
+        if cut is not None and all(dim.axis != cut for dim in made):
+            raise self._error(
+                f"buffer '{name}' is to be cut along '{cut}', which is no axis of it; its "
+                f"dimensions are {', '.join(map(str, made))}"
+            )
         buffer = Buffer(
-            name=name, dims=made, dtype=dtype, output=output, source=here(), builder=self
+            name=name,
+            dims=made,
+            dtype=dtype,
+            output=output,
+            cut=cut,
+            source=here(),
+            builder=self,
         )
         self.buffers.append(buffer)
         return buffer
@@ -294,11 +331,19 @@ class ProgramBuilder:
                 )
 
     @overload
-    def reduce(self, *axes: Axis, merge: MergeName, body: Callable[[], Tile]) -> Reduced: ...
+    def reduce(
+        self,
+        *axes: Axis,
+        merge: MergeName,
+        body: Callable[[], Tile],
+    ) -> Reduced: ...
 
     @overload
     def reduce(
-        self, *axes: Axis, merge: MergeName, body: Callable[[], tuple[Tile, ...]]
+        self,
+        *axes: Axis,
+        merge: MergeName,
+        body: Callable[[], tuple[Tile, ...]],
     ) -> tuple[Reduced, ...]: ...
 
     def reduce(
@@ -328,16 +373,67 @@ class ProgramBuilder:
         nest.axes += axes
         return self.merged(body(), over=axes, merge=merge)
 
+    @overload
+    def merged(
+        self,
+        tiles: Tile,
+        *,
+        over: tuple[Axis, ...],
+        merge: MergeName,
+        once: Tile | tuple[Tile, ...] = (),
+    ) -> Reduced: ...
+
+    @overload
+    def merged(
+        self,
+        tiles: tuple[Tile, ...],
+        *,
+        over: tuple[Axis, ...],
+        merge: MergeName,
+        once: Tile | tuple[Tile, ...] = (),
+    ) -> tuple[Reduced, ...]: ...
+
+    @overload
     def merged(
         self,
         tiles: Tile | tuple[Tile, ...],
         *,
         over: tuple[Axis, ...],
         merge: MergeName,
+        once: Tile | tuple[Tile, ...] = (),
+    ) -> Reduced | tuple[Reduced, ...]: ...
+
+    def merged(
+        self,
+        tiles: Tile | tuple[Tile, ...],
+        *,
+        over: tuple[Axis, ...],
+        merge: MergeName,
+        once: Tile | tuple[Tile, ...] = (),
     ) -> Reduced | tuple[Reduced, ...]:
-        """Say that loops already open reduce results: reduction is the result's own."""
+        """Say that loops already open reduce results: reduction is the result's own.
+
+        Parameters
+        ----------
+        tiles
+            What an iteration makes.
+        over
+            The loop axes that the result's buffer lacks. Where it has ``h / g`` and the
+            kernel takes all of ``h``, the heads of a group are reduced: name ``h`` too.
+        merge
+            As in `reduce`.
+        once
+            Partial results that enter the merge one time, whatever the schedule, made of
+            buffers without the reduced axes.
+        """
         several = tiles if isinstance(tiles, tuple) else (tiles,)
-        how = Merge(kind=merge, over=tuple(over), size=len(several), source=here())
+        how = Merge(
+            kind=merge,
+            over=tuple(over),
+            size=len(several),
+            once=once if isinstance(once, tuple) else (once,),
+            source=here(),
+        )
         made = tuple(
             Reduced(tile=tile, merge=how, number=number) for number, tile in enumerate(several)
         )
@@ -379,11 +475,75 @@ class ProgramBuilder:
         )
         return o, lse
 
+    def attention_sink(self, sink: Tile, like: tuple[Tile, Tile]) -> tuple[Tile, Tile]:
+        """One more logit a head, of no value: what enters a softmax merge once.
+
+        Parameters
+        ----------
+        sink
+            The logits ``[h]``.
+        like
+            The pair (o, lse) that `attention` gave.
+
+        Returns
+        -------
+        tuple of Tile
+            The partial result ``(0, sink)`` in the dims of ``like``.
+        """
+        o, lse = self.kernel("softmax_sink", sink, results=[tile.dims for tile in like])
+        return o, lse
+
+    def attention_backward(
+        self,
+        q: Tile,
+        k: Tile,
+        v: Tile,
+        o: Tile,
+        grad_o: Tile,
+        lse: Tile,
+        *,
+        scale: float,
+        mask: Mask | str | None = None,
+    ) -> tuple[Tile, Tile, Tile]:
+        """Give the gradients of `attention`, of the whole rows' ``o`` and ``lse``.
+
+        Parameters
+        ----------
+        q, k, v
+            The operands of `attention`: ``[b, sq, h, d]``, ``[b, sk, h/g, d]``,
+            ``[b, sk, h/g, e]``.
+        o, lse
+            Its results over all keys: ``[b, sq, h, e]``, ``[b, h, sq]``.
+        grad_o
+            The gradient of the loss by ``o``, of its dims.
+        scale, mask
+            As in `attention`.
+
+        Returns
+        -------
+        tuple of Tile
+            The gradients by ``q``, to be summed over ``sk``, and by ``k`` and ``v``, to be
+            summed over ``sq`` and the heads of a group.
+        """
+        grad_q, grad_k, grad_v = self.kernel(
+            "attention_bwd",
+            q,
+            k,
+            v,
+            o,
+            grad_o,
+            lse,
+            results=[q.dims, k.dims, v.dims],
+            mask=Mask.of(mask),
+            scale=scale,
+        )
+        return grad_q, grad_k, grad_v
+
     def kernel(
         self,
         name: str,
         *inputs: Tile,
-        results: list[tuple[Axis | Dim | int, ...]],
+        results: Sequence[tuple[Axis | Dim | int, ...]],
         mask: Mask | None = None,
         scale: float | None = None,
         signature: str | None = None,

@@ -65,8 +65,8 @@ class Program:
         mesh
             Where it will run.
         boundary
-            The placement of buffers outside the program; the schedule's own where
-            none is given.
+            The placement of buffers outside the program; the program's word (`cut`) where
+            none is given, else the schedule's own.
 
         Returns
         -------
@@ -78,7 +78,12 @@ class Program:
         ProgramError
             When the program or the boundary is not legal; it carries the Python line.
         """
-        return _IRBuilder(self, mesh, boundary or {}).build()
+        own = {
+            buffer.name: {buffer.cut.name: mesh.names}
+            for buffer in self.buffers
+            if buffer.cut is not None
+        }
+        return _IRBuilder(self, mesh, {**own, **(boundary or {})}).build()
 
 
 class ProgramFactory:
@@ -295,6 +300,7 @@ class _IRBuilder:
         self.commir.StoreOp(
             [self._value(tile) for tile in store.tiles],
             [self.values[buffer] for buffer in store.buffers],
+            [self._value(tile) for tile in store.merge.once] if store.merge else [],
             merge=merge,
             over=over,
         )
@@ -304,8 +310,11 @@ def _results(kernel: Kernel, nest: Nest) -> list[Tile]:
     """Give the results of a kernel that are stored, in order."""
     found: dict[int, Tile] = {}
     for op in nest.ops:
-        tiles = op.tiles if isinstance(op, Store) else []
-        tiles = [*tiles, *(op.inputs if isinstance(op, Kernel) else ())]
+        tiles: list[Tile] = []
+        if isinstance(op, Store):
+            tiles = [*op.tiles, *(op.merge.once if op.merge else ())]
+        elif isinstance(op, Kernel):
+            tiles = list(op.inputs)
         for tile in tiles:
             if tile.origin is kernel:
                 found[tile.number] = tile

@@ -37,6 +37,18 @@ def _attention(dtype: str) -> mc.Program:
     )
 
 
+def _sink(dtype: str) -> mc.Program:
+    return mc.programs.attention(
+        h=8, group=4, sq=301, sk=401, d=64, dv=32, mask=mc.causal(100), sink=True, dtype=dtype
+    )
+
+
+def _backward(dtype: str) -> mc.Program:
+    return mc.programs.attention_backward(
+        h=8, group=4, sq=301, sk=401, d=64, mask=mc.causal(100), dtype=dtype
+    )
+
+
 def _decode(dtype: str) -> mc.Program:
     return mc.programs.decode_attention(h=8, group=4, sk=1001, d=64, dtype=dtype)
 
@@ -56,6 +68,10 @@ _CASES = (
     ),
     Case(strategy="hybrid", mesh=mc.Mesh(node=2, gpu=2), program=lambda: _attention("f32")),
     Case(strategy="tree", mesh=mc.Mesh(gpu=4), program=lambda: _decode("bf16")),
+    Case(strategy="split-reduction", mesh=mc.Mesh(gpu=4), program=lambda: _sink("bf16")),
+    Case(strategy="ring", mesh=mc.Mesh(gpu=4), program=lambda: _backward("bf16")),
+    Case(strategy="ulysses", mesh=mc.Mesh(gpu=4), program=lambda: _backward("f32")),
+    Case(strategy="hybrid", mesh=mc.Mesh(node=2, gpu=2), program=lambda: _backward("f16")),
     Case(strategy="ag-gemm-shifted", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("f32")),
     Case(strategy="summa", mesh=mc.Mesh(row=2, col=3), program=lambda: _matmul("f32")),
     Case(strategy="gemm-rs", mesh=mc.Mesh(gpu=3), program=lambda: _matmul("bf16")),
@@ -78,7 +94,7 @@ def _run(case: Case) -> bool:
         f"{case.strategy:17} {case.mesh!r:19} {program.inputs[0].dtype:5} {error:8.1e} "
         f"{'right' if result.right else 'WRONG':6} {compiled:6.2f} s  {sent}"
     )
-    print(f"{'':17} {schedule.recipe()}")
+    print(f"{'':17} {program.name}: {schedule.recipe()}")
     return result.right
 
 

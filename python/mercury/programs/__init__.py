@@ -1,6 +1,13 @@
 """The programs that ship with Mercury, written in its own language."""
 
-from .attention import attention, decode_attention
-from .matmul import matmul
+from .attention import attention, attention_backward, decode_attention
+from .matmul import ag_gemm, gemm_rs, matmul
 
-__all__ = ["attention", "decode_attention", "matmul"]
+__all__ = [
+    "ag_gemm",
+    "attention",
+    "attention_backward",
+    "decode_attention",
+    "gemm_rs",
+    "matmul",
+]

@@ -1,8 +1,8 @@
 """What programs mean, in float64 on one device, independent of the compiler."""
 
-from .attention import attention
+from .attention import attention, attention_backward
 from .error import relative_error
 from .matmul import matmul
-from .program import evaluate
+from .program import draw, evaluate
 
-__all__ = ["attention", "evaluate", "matmul", "relative_error"]
+__all__ = ["attention", "attention_backward", "draw", "evaluate", "matmul", "relative_error"]

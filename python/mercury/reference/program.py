@@ -11,12 +11,42 @@ from numpy.typing import NDArray
 from ..dsl import Program
 from ..dsl.builder import Buffer, Kernel, Store, Tile
 from ..errors import RunError
-from .attention import attention
+from .attention import attention, attention_backward
 from .matmul import matmul
 
-__all__ = ["evaluate"]
+__all__ = ["draw", "evaluate"]
 
 Array = NDArray[Any]
+
+
+def draw(program: Program, seed: int = 0) -> dict[str, Array]:
+    """Draw inputs of unit scale that a program can be tried on.
+
+    An input that a kernel takes as the result of another is that result: the output and
+    the log-sum-exp that attention backward is given are those of its queries and keys.
+
+    Parameters
+    ----------
+    program
+        Any program.
+    seed
+        Of the numbers.
+
+    Returns
+    -------
+    dict
+        Each input by name, in float64.
+    """
+    rng = np.random.default_rng(seed)
+    inputs = {buffer.name: rng.standard_normal(buffer.shape) for buffer in program.inputs}
+    for kernel in (op for nest in program.nests for op in nest.ops):
+        if not isinstance(kernel, Kernel) or kernel.name != "attention_bwd":
+            continue
+        names = [tile.origin.name for tile in kernel.inputs if isinstance(tile.origin, Buffer)]
+        if len(names) == len(kernel.inputs):
+            q, k, v, o, _, lse = names
+            inputs[o], inputs[lse] = _attention(kernel, inputs[q], inputs[k], inputs[v])
+    return inputs
 
 
 def evaluate(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -57,8 +87,12 @@ def evaluate(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
                 for number, result in enumerate(_kernel(op)(op, *operands)):
                     values[(op, number)] = result
             elif isinstance(op, Store):
-                for tile, buffer in zip(op.tiles, op.buffers, strict=True):
-                    outputs[buffer.name] = _value(values, tile)
+                results = [_value(values, tile) for tile in op.tiles]
+                if op.merge is not None and op.merge.once:
+                    once = [_value(values, tile) for tile in op.merge.once]
+                    results = _merged(op.merge.kind, results, once)
+                for result, buffer in zip(results, op.buffers, strict=True):
+                    outputs[buffer.name] = result
             elif isinstance(op.origin, Buffer):
                 values[op] = np.asarray(inputs[op.origin.name], np.float64)
     return outputs
@@ -68,9 +102,35 @@ def _value(values: Mapping[object, Array], tile: Tile) -> Array:
     return values[(tile.origin, tile.number) if isinstance(tile.origin, Kernel) else tile]
 
 
+def _merged(kind: str, one: list[Array], other: list[Array]) -> list[Array]:
+    """Merge two partial results as any schedule must."""
+    if kind == "sum":
+        return [a + b for a, b in zip(one, other, strict=True)]
+    if kind == "max":
+        return [np.maximum(a, b) for a, b in zip(one, other, strict=True)]
+    total = np.logaddexp(one[1], other[1])
+    shift = np.where(total == -np.inf, 0.0, total)
+
+    def weigh(o: Array, lse: Array) -> Array:
+        weight: Array = np.exp(lse - shift).swapaxes(1, 2)[..., None]
+        return o * weight
+
+    return [weigh(*one) + weigh(*other), total]
+
+
 def _attention(kernel: Kernel, q: Array, k: Array, v: Array) -> tuple[Array, ...]:
     scale = 1.0 if kernel.scale is None else kernel.scale
     return attention(q, k, v, mask=kernel.mask, scale=scale)
+
+
+def _attention_backward(kernel: Kernel, *operands: Array) -> tuple[Array, ...]:
+    q, k, v, o, grad_o, lse = operands
+    scale = 1.0 if kernel.scale is None else kernel.scale
+    return attention_backward(q, k, v, grad_o, o=o, lse=lse, mask=kernel.mask, scale=scale)
+
+
+def _sink(_: Kernel, sink: Array) -> tuple[Array, ...]:
+    return np.zeros((1, 1, len(sink), 1)), sink[None, :, None]
 
 
 def _matmul(kernel: Kernel, a: Array, b: Array) -> tuple[Array, ...]:
@@ -78,8 +138,10 @@ def _matmul(kernel: Kernel, a: Array, b: Array) -> tuple[Array, ...]:
 
 
 _KERNELS: dict[str, Callable[..., tuple[Array, ...]]] = {
+    "attention_bwd": _attention_backward,
     "attention_fwd": _attention,
     "matmul": _matmul,
+    "softmax_sink": _sink,
 }
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod, sqrt
 
-import numpy as np
-
 from .. import reference
 from ..dsl import Program
 from ..dsl.builder import Store
@@ -57,12 +55,10 @@ def trial(plan: Plan, seed: int = 0, options: SimOptions | None = None) -> Trial
     options
         Of the embedded backend.
     """
-    rng = np.random.default_rng(seed)
+    drawn = reference.draw(plan.program, seed)
     # The reference sees the inputs as they are in their dtype.
     inputs = {
-        buffer.name: decode(
-            encode(rng.standard_normal(buffer.shape), buffer.dtype), buffer.dtype
-        )
+        buffer.name: decode(encode(drawn[buffer.name], buffer.dtype), buffer.dtype)
         for buffer in plan.program.inputs
     }
     result = plan.gather(plan.run(plan.scatter(**inputs), options))

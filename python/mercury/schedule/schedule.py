@@ -42,7 +42,8 @@ class Schedule:
         Where it runs.
     boundary
         Where buffers live outside the program: for each buffer, the levels that each of
-        its axes is cut over. The schedule's own placement where none is given.
+        its axes is cut over. Where none is given, what the program says, else the
+        schedule's own placement.
 
     Raises
     ------

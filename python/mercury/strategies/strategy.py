@@ -25,9 +25,11 @@ class Strategy:
     summary
         What it does, in a line.
     program
-        The shipped program that it schedules.
+        The shipped program that it schedules; those of attention take its backward program
+        too.
     recipe
-        Its transforms for the levels of a mesh, each a line of a recipe.
+        Its transforms for the levels of a mesh and the buffers of a program, each a line of
+        a recipe.
     boundary
         The levels that axes are cut over outside the program, in every buffer that has
         them; empty when the schedule's own placement is the boundary.
@@ -38,13 +40,13 @@ class Strategy:
     name: str
     summary: str
     program: ProgramFactory
-    recipe: Callable[[Levels], list[str]]
+    recipe: Callable[[Levels, Program], list[str]]
     boundary: Callable[[Levels], Axes] = lambda _: {}
     buffers: tuple[str, ...] = ()
 
-    def steps(self, mesh: Mesh) -> list[str]:
-        """Give the transforms for a mesh."""
-        return self.recipe(Levels.of(mesh))
+    def steps(self, mesh: Mesh, program: Program | None = None) -> list[str]:
+        """Give the transforms for a mesh and a program like ``self.program``."""
+        return self.recipe(Levels.of(mesh), self.program() if program is None else program)
 
     def schedule(self, mesh: Mesh, program: Program | None = None) -> Schedule:
         """Schedule a program on a mesh by this method.
@@ -73,4 +75,4 @@ class Strategy:
             for buffer in program.buffers
             if cuts and (not self.buffers or buffer.name in self.buffers)
         }
-        return Schedule(program, mesh, boundary).apply("; ".join(self.steps(mesh)))
+        return Schedule(program, mesh, boundary).apply("; ".join(self.steps(mesh, program)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..dsl import Program
+from ..dsl.builder import Buffer
 from ..errors import ScheduleError
 from ..programs import attention, decode_attention, matmul
 from .levels import Levels
@@ -38,7 +40,20 @@ def _replicate(buffers: Sequence[str], levels: Sequence[str]) -> list[str]:
     return [f"replicate({buffer}, {level})" for buffer in buffers for level in levels]
 
 
-def _hybrid(levels: Levels) -> list[str]:
+def _shard(buffers: Sequence[str], axis: str, levels: Sequence[str]) -> list[str]:
+    return [f"shard({buffer}, {axis}, {_over(levels)})" for buffer in buffers]
+
+
+def _having(axis: str, buffers: Sequence[Buffer]) -> list[str]:
+    """Name the buffers that have an axis: O and LSE, or dQ of the backward program."""
+    return [
+        buffer.name
+        for buffer in buffers
+        if any(dim.axis is not None and dim.axis.name == axis for dim in buffer.dims)
+    ]
+
+
+def _hybrid(levels: Levels, _: Program) -> list[str]:
     return _split(
         levels,
         [
@@ -58,10 +73,9 @@ _TABLE = (
         summary="gather all keys and values, then attend locally",
         program=attention,
         boundary=_tokens,
-        recipe=lambda on: [
+        recipe=lambda on, program: [
             f"parallelize(sq, {_over(on.all)})",
-            f"shard(K, sk, {_over(on.all)})",
-            f"shard(V, sk, {_over(on.all)})",
+            *_shard(_having("sk", program.buffers), "sk", on.all),
         ],
     ),
     Strategy(
@@ -69,14 +83,14 @@ _TABLE = (
         summary="RingAttention: keys and values rotate, one part a step",
         program=attention,
         boundary=_tokens,
-        recipe=lambda on: [f"parallelize(sq, {_over(on.all)})", "shift(sk, by=sq)"],
+        recipe=lambda on, _: [f"parallelize(sq, {_over(on.all)})", "shift(sk, by=sq)"],
     ),
     Strategy(
         name="double-ring",
         summary="LoongTrain: a ring over the fast level inside one over the slow level",
         program=attention,
         boundary=_tokens,
-        recipe=lambda on: _split(
+        recipe=lambda on, _: _split(
             on, [f"parallelize(sq, [{', '.join((*on.slow, *on.fast))}])", "shift(sk, by=sq)"]
         ),
     ),
@@ -85,14 +99,14 @@ _TABLE = (
         summary="DeepSpeed-Ulysses: all-to-all from tokens to heads and back",
         program=attention,
         boundary=_tokens,
-        recipe=lambda on: [f"parallelize(h, {_over(on.all)})"],
+        recipe=lambda on, _: [f"parallelize(h, {_over(on.all)})"],
     ),
     Strategy(
         name="usp",
         summary="Ulysses on the fast level, a ring on the slow one",
         program=attention,
         boundary=_tokens,
-        recipe=lambda on: _split(
+        recipe=lambda on, _: _split(
             on,
             [
                 f"parallelize(h, {_over(on.fast)})",
@@ -107,9 +121,9 @@ _TABLE = (
         program=decode_attention,
         boundary=_keys,
         buffers=("K", "V"),
-        recipe=lambda on: [
+        recipe=lambda on, program: [
             f"parallelize(sk, {_over(on.all)})",
-            *_replicate(["O", "LSE"], on.all),
+            *_replicate(_having("sq", program.outputs), on.all),
         ],
     ),
     Strategy(
@@ -117,10 +131,9 @@ _TABLE = (
         summary="keys stay, partial outputs travel to the owners of their queries",
         program=attention,
         boundary=_tokens,
-        recipe=lambda on: [
+        recipe=lambda on, program: [
             f"parallelize(sk, {_over(on.all)})",
-            f"shard(O, sq, {_over(on.all)})",
-            f"shard(LSE, sq, {_over(on.all)})",
+            *_shard(_having("sq", program.outputs), "sq", on.all),
             "shift(sq, by=sk, offset=1)",
         ],
     ),
@@ -128,12 +141,12 @@ _TABLE = (
         name="split-reduction",
         summary="queries over the slow level, keys over the fast one, outputs merge there",
         program=attention,
-        recipe=lambda on: _split(
+        recipe=lambda on, program: _split(
             on,
             [
                 f"parallelize(sq, {_over(on.slow)})",
                 f"parallelize(sk, {_over(on.fast)})",
-                *_replicate(["O", "LSE"], on.fast),
+                *_replicate(_having("sq", program.outputs), on.fast),
             ],
         ),
     ),
@@ -148,13 +161,13 @@ _TABLE = (
         name="column-parallel",
         summary="each rank makes its columns of C; nothing moves",
         program=matmul,
-        recipe=lambda on: [f"parallelize(j, {_over(on.all)})"],
+        recipe=lambda on, _: [f"parallelize(j, {_over(on.all)})"],
     ),
     Strategy(
         name="row-parallel",
         summary="each rank sums over its part of k; all_reduce of C",
         program=matmul,
-        recipe=lambda on: [f"parallelize(k, {_over(on.all)})", *_replicate(["C"], on.all)],
+        recipe=lambda on, _: [f"parallelize(k, {_over(on.all)})", *_replicate(["C"], on.all)],
     ),
     Strategy(
         name="ag-gemm",
@@ -162,7 +175,10 @@ _TABLE = (
         program=matmul,
         boundary=_rows,
         buffers=("A",),
-        recipe=lambda on: [f"parallelize(j, {_over(on.all)})", f"shard(A, i, {_over(on.all)})"],
+        recipe=lambda on, _: [
+            f"parallelize(j, {_over(on.all)})",
+            f"shard(A, i, {_over(on.all)})",
+        ],
     ),
     Strategy(
         name="ag-gemm-shifted",
@@ -170,7 +186,7 @@ _TABLE = (
         program=matmul,
         boundary=_rows,
         buffers=("A",),
-        recipe=lambda on: [f"parallelize(j, {_over(on.all)})", "shift(i, by=j)"],
+        recipe=lambda on, _: [f"parallelize(j, {_over(on.all)})", "shift(i, by=j)"],
     ),
     Strategy(
         name="gemm-rs",
@@ -178,7 +194,10 @@ _TABLE = (
         program=matmul,
         boundary=_rows,
         buffers=("C",),
-        recipe=lambda on: [f"parallelize(k, {_over(on.all)})", f"shard(C, i, {_over(on.all)})"],
+        recipe=lambda on, _: [
+            f"parallelize(k, {_over(on.all)})",
+            f"shard(C, i, {_over(on.all)})",
+        ],
     ),
     Strategy(
         name="gemm-rs-shifted",
@@ -186,7 +205,7 @@ _TABLE = (
         program=matmul,
         boundary=_rows,
         buffers=("C",),
-        recipe=lambda on: [
+        recipe=lambda on, _: [
             f"parallelize(k, {_over(on.all)})",
             f"shard(C, i, {_over(on.all)})",
             "shift(i, by=k, offset=1)",
@@ -198,7 +217,7 @@ _TABLE = (
         program=matmul,
         boundary=_rows,
         buffers=("A",),
-        recipe=lambda on: [
+        recipe=lambda on, _: [
             f"parallelize(j, {_over(on.all)})",
             "shift(i, by=j, reads=pull, chunks=2)",
         ],
@@ -207,7 +226,7 @@ _TABLE = (
         name="cannon",
         summary="Cannon: blocks of A move along rows of the mesh, of B along columns",
         program=matmul,
-        recipe=lambda on: _split(
+        recipe=lambda on, _: _split(
             on,
             [
                 f"parallelize(i, {_over(on.slow)})",
@@ -220,7 +239,7 @@ _TABLE = (
         name="summa",
         summary="SUMMA: panels of A and B are broadcast along rows and columns",
         program=matmul,
-        recipe=lambda on: _split(
+        recipe=lambda on, _: _split(
             on,
             [
                 f"parallelize(i, {_over(on.slow)})",

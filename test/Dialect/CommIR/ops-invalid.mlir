@@ -470,7 +470,7 @@ commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.bu
   commir.for i, j, k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
-    // expected-error@below {{kernel 'matmull' must be known or give a signature, as in signature("m k, k n -> m n"); known are 'matmul', 'attention_fwd'}}
+    // expected-error@below {{kernel 'matmull' must be known or give a signature, as in signature("m k, k n -> m n"); known are 'matmul', 'attention_fwd', 'attention_bwd', 'softmax_sink'}}
     %c = commir.kernel "matmull"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
   }
 }
@@ -695,7 +695,7 @@ commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.bu
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
     // expected-error@below {{must have one buffer for each tile, got 0 tiles and 0 buffers}}
-    "commir.store"() <{operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+    "commir.store"() <{operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   }
 }
 
@@ -790,7 +790,7 @@ commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.bu
   commir.for i, k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     // expected-error@below {{over must name the loop axes that the buffer lacks, got none}}
-    "commir.store"(%a, %C) <{operandSegmentSizes = array<i32: 1, 1>, over = []}> : (!commir.tile<[i, k], f32>, !commir.buffer<[i, k], f32>) -> ()
+    "commir.store"(%a, %C) <{operandSegmentSizes = array<i32: 1, 1, 0>, over = []}> : (!commir.tile<[i, k], f32>, !commir.buffer<[i, k], f32>) -> ()
   }
 }
 
@@ -1110,4 +1110,88 @@ commir.program @redistribute_type on @mesh axes(i = 8)
     inputs(%A: !commir.buffer<[i], f32>) outputs(%B: !commir.buffer<[i], bf16>) {
   // expected-error@below {{a buffer to redistribute must keep its type}}
   commir.redistribute %A to %B : !commir.buffer<[i], f32>, !commir.buffer<[i], bf16>
+}
+
+// -----
+
+// CONSTRAINT: store.over
+commir.mesh @mesh(gpu = 4)
+commir.program @grouped on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
+    outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
+  commir.for b, h, sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
+    %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>
+    %dq, %dk, %dv = commir.kernel "attention_bwd"(%q, %k, %k, %q, %q, %l)
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>,
+           !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>)
+    commir.store %dq to %dQ merge(sum) over(sk)
+        : !commir.tile<[b, sq, h, 4], f32> to !commir.buffer<[b, sq, h, 4], f32>
+    // expected-error@below {{over must name the loop axes that the buffer lacks: the kernel takes 'h', the buffer has 'h/4' of it}}
+    commir.store %dk, %dv to %dK, %dV merge(sum) over(sq)
+        : !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>
+        to !commir.buffer<[b, sk, h/4, 4], f32>, !commir.buffer<[b, sk, h/4, 4], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: store.once-count
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>, %D: !commir.buffer<[j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %d = commir.load %D : !commir.buffer<[j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    %o = commir.kernel "bias"(%d) signature("n -> m n") : (!commir.tile<[j], f32>) -> !commir.tile<[i, j], f32>
+    // expected-error@below {{what enters once must be one tile for each buffer, got 2 tiles and 1 buffers}}
+    commir.store %c to %C merge(sum) over(k) once(%o, %o : !commir.tile<[i, j], f32>, !commir.tile<[i, j], f32>) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: store.once-tile
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>, %D: !commir.buffer<[j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %d = commir.load %D : !commir.buffer<[j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    %o = commir.kernel "bias"(%d) signature("n -> m n") : (!commir.tile<[j], f32>) -> !commir.tile<[i, j], f32>
+    // expected-error@below {{a tile that enters once must have the dimensions of its buffer, '!commir.buffer<[i, j], f32>', got '!commir.tile<[j], f32>'}}
+    commir.store %c to %C merge(sum) over(k) once(%d : !commir.tile<[j], f32>) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: store.once-axes
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>, %D: !commir.buffer<[j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %d = commir.load %D : !commir.buffer<[j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    %o = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    // expected-error@below {{what enters once must not depend on a reduced axis, its kernel takes 'k'}}
+    commir.store %c to %C merge(sum) over(k) once(%o : !commir.tile<[i, j], f32>) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: store.once-merge
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6) inputs(%A: !commir.buffer<[i], f32>) outputs(%C: !commir.buffer<[i], f32>) {
+  commir.for i {
+    %a = commir.load %A : !commir.buffer<[i], f32>
+    // expected-error@below {{what enters once must have a merge to enter, as in merge(sum)}}
+    commir.store %a to %C once(%a : !commir.tile<[i], f32>) : !commir.tile<[i], f32> to !commir.buffer<[i], f32>
+  }
 }

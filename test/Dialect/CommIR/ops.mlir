@@ -425,6 +425,9 @@ commir.program @launch on @cluster axes(i = 8)
   commir.launch "f" ins(%a, %m : !commir.tile<[i], f32>, memref<4xf32>)
       outs(%a : !commir.tile<[i], f32>) at(%r, %r) mask(causal(2))
       {group = 4, scale = 0.5 : f64}
+  // CHECK: commir.launch "f" ins(%[[A]] : !commir.tile<[i], f32>) outs(%[[A]] : !commir.tile<[i], f32>) at() scratch(%[[M]] : memref<4xf32>) mask(causal)
+  commir.launch "f" ins(%a : !commir.tile<[i], f32>) outs(%a : !commir.tile<[i], f32>) at()
+      scratch(%m : memref<4xf32>) mask(causal)
   // CHECK: commir.launch "g" ins() outs(%[[M]] : memref<4xf32>) at()
   commir.launch "g" ins() outs(%m : memref<4xf32>) at()
   // CHECK: commir.launch "g" ins() outs(%[[M]] : memref<4xf32>) at() impl("torch")
@@ -439,4 +442,23 @@ commir.program @memory_and_status on @cluster axes() inputs() outputs() {
   %w = commir.memory arena : memref<?xi8>
   // CHECK: commir.status
   %s = commir.status
+}
+
+// What a result is reduced over: all of an axis, or the heads of each group of
+// 4; what enters once is named beside.
+// CHECK-LABEL: commir.program @grouped_and_once
+commir.program @grouped_and_once on @cluster axes(i = 8, h = 8)
+    inputs(%A: !commir.buffer<[i, h], f32>, %D: !commir.buffer<[h/4], f32>)
+    outputs(%C: !commir.buffer<[h/4], f32>) {
+  commir.for i, h {
+    %a = commir.load %A : !commir.buffer<[i, h], f32>
+    %d = commir.load %D : !commir.buffer<[h/4], f32>
+    %c = commir.kernel "column_sums"(%a) signature("m n -> n/g")
+        : (!commir.tile<[i, h], f32>) -> !commir.tile<[h/4], f32>
+    %o = commir.kernel "bias"(%d) signature("n -> n")
+        : (!commir.tile<[h/4], f32>) -> !commir.tile<[h/4], f32>
+    // CHECK: commir.store %{{.*}} to %C merge(sum) over(i, h) once(%{{.*}} : !commir.tile<[h/4], f32>) : !commir.tile<[h/4], f32> to !commir.buffer<[h/4], f32>
+    commir.store %c to %C merge(sum) over(i, h) once(%o : !commir.tile<[h/4], f32>)
+        : !commir.tile<[h/4], f32> to !commir.buffer<[h/4], f32>
+  }
 }

@@ -23,7 +23,7 @@ def mesh_of(text: str) -> mc.Mesh:
 def payload(name: str, mesh: mc.Mesh) -> str:
     """Give the strategy's program and boundary, not scheduled."""
     strategy = mc.strategies.get(name)
-    return dataclasses.replace(strategy, recipe=lambda _: []).schedule(mesh).ir()
+    return dataclasses.replace(strategy, recipe=lambda _, __: []).schedule(mesh).ir()
 
 
 def script(name: str, mesh: mc.Mesh) -> str:

@@ -1,0 +1,446 @@
+"""The shipped programs against float64, on many schedules: gradients, sinks, named products."""
+
+import functools
+
+import mercury as mc
+import numpy as np
+import pytest
+from mercury import reference
+from mercury.runtime import SimOptions, dtypes
+from mercury.runtime.trial import LIMITS, trial
+
+ULP = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+
+
+def check(schedule, seed=0):
+    result = trial(schedule.compile(), seed)
+    assert result.right, (schedule.recipe(), schedule.mesh, schedule.program, result.errors)
+    return result
+
+
+def rounded(values, dtype):
+    """The numbers as they are in a dtype."""
+    return dtypes.decode(dtypes.encode(np.asarray(values), dtype), dtype)
+
+
+def run(plan, inputs, options=None):
+    result = plan.gather(plan.run(plan.scatter(**inputs), options))
+    outputs = plan.program.outputs
+    return result if len(outputs) > 1 else {outputs[0].name: result}
+
+
+# --- Attention backward -------------------------------------------------------------
+
+ATTENTION = [
+    "context-parallel",
+    "ring",
+    "double-ring",
+    "ulysses",
+    "usp",
+    "shifted-reduction",
+    "split-reduction",
+    "hybrid",
+    "tree",
+]
+MASKS = [None, mc.causal(), mc.causal(-3), mc.window(5), mc.window(9, 4)]
+
+
+# What backward needs that is not lowered yet.
+NOT_LOWERED = {
+    ("double-ring", "gpu=4"): "R9",
+    ("double-ring", "node=2,gpu=2"): "R9",
+    ("ring", "node=2,gpu=2"): "R9",
+    ("shifted-reduction", "node=2,gpu=2"): "R9",
+    ("ulysses", "node=2,gpu=2"): "R8",
+}
+
+
+@pytest.mark.parametrize("mesh", ["gpu=1", "gpu=3", "gpu=4", "node=2,gpu=2"])
+@pytest.mark.parametrize("strategy", ATTENTION)
+def test_backward_by_every_attention_strategy(strategy, mesh):
+    program = mc.programs.attention_backward(
+        b=2, h=24, group=2, sq=19, sk=23, d=8, dv=5, mask="causal", dtype="f32"
+    )
+    schedule = mc.strategies.get(strategy).schedule(mc.Mesh.parse(mesh), program)
+    if (strategy, mesh) in NOT_LOWERED:
+        with pytest.raises(mc.CompileError, match=f"needs rule {NOT_LOWERED[strategy, mesh]}"):
+            schedule.compile()
+        return
+    check(schedule)
+
+
+BACKWARD_RECIPES = [
+    "parallelize(sq, gpu); shift(sk, by=sq)",
+    "parallelize(sq, gpu); shift(sk, by=sq, direction=-1)",
+    "parallelize(sq, gpu); shift(sk, by=sq, offset=1)",
+    "parallelize(sq, gpu); shift(sk, by=sq, direction=-1, offset=2)",
+    "parallelize(sk, gpu); shift(sq, by=sk, offset=1)",
+    "parallelize(sk, gpu); shift(sq, by=sk)",
+    "parallelize(sq, gpu)",
+    "parallelize(sk, gpu)",
+    "parallelize(b, gpu)",
+    "parallelize(sq, gpu); shard(K, sk, gpu); shard(V, sk, gpu); shard(dK, sk, gpu)",
+    "parallelize(sq, gpu); tile(sk, 3); tile(h, 2)",
+    "parallelize(sq, gpu); shift(sk, by=sq); tile(h, 2); reorder(sk, h_outer, h_inner)",
+]
+
+
+@pytest.mark.parametrize("case", range(24))
+def test_backward_of_random_shapes_ranks_and_schedules(case):
+    rng = np.random.default_rng(case)
+    group = int(rng.choice([1, 1, 2, 3]))
+    # Some axes are empty, some shards have no position.
+    sq, sk = (int(x) for x in rng.integers(0 if case > 20 else 2, 70, 2))
+    program = mc.programs.attention_backward(
+        b=int(rng.integers(1, 4)),
+        h=group * int(rng.integers(1, 4)),
+        group=group,
+        sq=sq,
+        sk=sk,
+        d=int(rng.integers(1, 20)),
+        dv=int(rng.integers(1, 80)),
+        mask=MASKS[case % len(MASKS)],
+        dtype=str(rng.choice(["f32", "f32", "bf16", "f16", "f64"])),
+    )
+    recipe = BACKWARD_RECIPES[case % len(BACKWARD_RECIPES)]
+    check(mc.Schedule(program, mc.Mesh(gpu=int(rng.integers(1, 7)))).apply(recipe), seed=case)
+
+
+def test_reference_gradients_are_those_of_differences():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, n, h, 3)) for n, h in ((4, 4), (5, 2), (5, 2)))
+    do = rng.standard_normal((1, 4, 4, 3))
+    made = reference.attention_backward(q, k, v, do, mask="causal", scale=0.7)
+    for operand, gradient in zip((q, k, v), made, strict=True):
+        for at in np.ndindex(operand.shape):
+            sides = []
+            for step in (1e-6, -1e-6):
+                operand[at] += step
+                sides.append(
+                    np.sum(do * reference.attention(q, k, v, mask="causal", scale=0.7)[0])
+                )
+                operand[at] -= step
+            assert abs((sides[0] - sides[1]) / 2e-6 - gradient[at]) < 1e-8
+
+
+@functools.cache
+def forward_then_backward(strategy, ranks, dtype, mask, group=2, sq=48, sk=40):
+    """Run both programs, the second on the results of the first."""
+    sizes = {"h": 4, "group": group, "sq": sq, "sk": sk, "d": 16, "dv": 8, "dtype": dtype}
+    rng = np.random.default_rng(7)
+    forward = mc.programs.attention(mask=mask, **sizes)
+    backward = mc.programs.attention_backward(mask=mask, **sizes)
+    inputs = {b.name: rounded(rng.standard_normal(b.shape), b.dtype) for b in forward.inputs}
+    method, mesh = mc.strategies.get(strategy), mc.Mesh(gpu=ranks)
+    out = run(method.schedule(mesh, forward).compile(), inputs)
+    do = rounded(rng.standard_normal(out["O"].shape), dtype)
+    made = run(method.schedule(mesh, backward).compile(), {**inputs, **out, "dO": do})
+    exact = reference.attention_backward(inputs["Q"], inputs["K"], inputs["V"], do, mask=mask)
+    return {
+        name: (made[name], value) for name, value in zip(("dQ", "dK", "dV"), exact, strict=True)
+    }
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
+@pytest.mark.parametrize("mask", [None, mc.causal(-5), mc.window(7)])
+def test_gradients_of_the_whole_operator(dtype, mask):
+    for name, (made, exact) in forward_then_backward("ring", 3, dtype, mask).items():
+        # The output that backward is given was rounded, too.
+        assert reference.relative_error(made, exact) < 3 * LIMITS[dtype], name
+        assert made.dtype == (np.float32 if dtype == "bf16" else dtypes.storage(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize(
+    "strategy", ["ring", "context-parallel", "shifted-reduction", "hybrid"]
+)
+def test_error_of_gradients_does_not_grow_with_the_ranks(strategy, dtype):
+    errors = {
+        ranks: {
+            name: reference.relative_error(*pair)
+            for name, pair in forward_then_backward(strategy, ranks, dtype, mc.causal()).items()
+        }
+        for ranks in (1, 3, 8)
+    }
+    for name, alone in errors[1].items():
+        for ranks in (3, 8):
+            assert errors[ranks][name] <= 1.25 * alone + ULP[dtype], (ranks, name, errors)
+
+
+@pytest.mark.parametrize("strategy", ["ring", "shifted-reduction", "hybrid"])
+def test_gradients_do_not_depend_on_when_messages_arrive(strategy):
+    program = mc.programs.attention_backward(h=2, sq=21, sk=22, d=8, dtype="f32", mask="causal")
+    plan = mc.strategies.get(strategy).schedule(mc.Mesh(gpu=4), program).compile()
+    inputs = {
+        buffer.name: rounded(reference.draw(program, 1)[buffer.name], buffer.dtype)
+        for buffer in program.inputs
+    }
+    first = run(plan, inputs)
+    for seed in range(1, 9):
+        for name, array in run(plan, inputs, SimOptions(seed=seed)).items():
+            np.testing.assert_array_equal(array, first[name])
+
+
+def test_rows_that_see_nothing_have_no_gradient():
+    program = mc.programs.attention_backward(
+        h=2, sq=9, sk=12, d=4, mask=mc.causal(-4), dtype="f32"
+    )
+    plan = mc.strategies.get("ring").schedule(mc.Mesh(gpu=4), program).compile()
+    inputs = reference.draw(program, 0)
+    assert np.isneginf(inputs["LSE"][..., :4]).all()
+    made = run(plan, {name: np.float32(value) for name, value in inputs.items()})
+    assert not made["dQ"][:, :4].any()
+    assert made["dQ"][:, 6:].any()
+    # No query sees the last keys.
+    assert not made["dK"][:, 5:].any()
+    assert not made["dV"][:, 5:].any()
+    assert all(np.isfinite(array).all() for array in made.values())
+
+
+@pytest.mark.parametrize(("h", "group"), [(8, 4), (12, 2), (12, 3), (6, 6), (10, 5), (6, 1)])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_heads_of_a_group_are_summed_wherever_they_are(h, group, ranks):
+    program = mc.programs.attention_backward(
+        h=h, group=group, sq=9, sk=8, d=4, mask="causal", dtype="f32"
+    )
+    # Steps of one rank add to one sum; ranks that share a group add theirs.
+    check(mc.Schedule(program, mc.Mesh(gpu=ranks)).tile("h", ranks))
+    check(mc.Schedule(program, mc.Mesh(gpu=ranks)).parallelize("h", "gpu"))
+    tokens = {
+        buffer.name: {axis: "gpu"}
+        for buffer in program.buffers
+        for axis in ("sq", "sk")
+        if axis in [dim.axis.name for dim in buffer.dims if dim.axis is not None]
+    }
+    check(mc.Schedule(program, mc.Mesh(gpu=ranks), tokens).parallelize("h", "gpu"))
+    nested = mc.Schedule(program, mc.Mesh(node=2, gpu=ranks))
+    check(nested.parallelize("h", "gpu").parallelize("sq", "node").shift("sk", by="sq"))
+
+
+def test_parts_that_share_a_group_do_not_travel():
+    program = mc.programs.attention_backward(h=8, group=4, sq=9, sk=8, d=4, dtype="f32")
+    schedule = mc.Schedule(program, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq")
+    with pytest.raises(
+        mc.CompileError, match="'h' is cut within the groups of 'h/4'; cut it at"
+    ):
+        schedule.compile()
+    aligned = mc.programs.attention_backward(h=8, group=2, sq=9, sk=8, d=4, dtype="f32")
+    check(mc.Schedule(aligned, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq"))
+
+
+def test_over_names_the_heads_that_a_result_has_only_divided():
+    @mc.program
+    def wrong(p):
+        b, h, sq, sk = p.axes(b=1, h=4, sq=4, sk=4)
+        q, k = p.input("Q", (b, sq, h, 2), "f32"), p.input("K", (b, sk, h / 2, 2), "f32")
+        lse = p.input("L", (b, h, sq), "f32")
+        dq, dk = p.output("dQ", (b, sq, h, 2), "f32"), p.output("dK", (b, sk, h / 2, 2), "f32")
+        dv = p.output("dV", (b, sk, h / 2, 2), "f32")
+        with p.loops(b, h, sq, sk):
+            tiles = (q[...], k[...], k[...], q[...], q[...], lse[...])
+            made = p.attention_backward(*tiles, scale=1.0)
+            dq[...] = p.merged(made[0], over=(sk,), merge="sum")
+            dk[...], dv[...] = p.merged(made[1:], over=(sq,), merge="sum")
+
+    with pytest.raises(
+        mc.ProgramError, match="the kernel takes 'h', the buffer has 'h/2' of it"
+    ):
+        mc.Schedule(wrong(), mc.Mesh(gpu=2))
+
+
+def test_the_log_sum_exp_is_as_wide_as_the_sums():
+    @mc.program
+    def narrow(p):
+        b, h, sq, sk = p.axes(b=1, h=2, sq=4, sk=4)
+        q, k = p.input("Q", (b, sq, h, 2), "bf16"), p.input("K", (b, sk, h, 2), "bf16")
+        lse = p.input("L", (b, h, sq), "bf16")
+        outputs = [p.output(n, t.dims, "bf16") for n, t in (("dQ", q), ("dK", k), ("dV", k))]
+        with p.loops(b, h, sq, sk):
+            tiles = (q[...], k[...], k[...], q[...], q[...], lse[...])
+            made = p.attention_backward(*tiles, scale=1.0)
+            for buffer, tile, axis in zip(outputs, made, (sk, sq, sq), strict=True):
+                buffer[...] = p.merged(tile, over=(axis,), merge="sum")
+
+    schedule = mc.Schedule(narrow(), mc.Mesh(gpu=2))
+    with pytest.raises(mc.CompileError, match="must have elements of 'f32' in operand 5"):
+        schedule.compile()
+
+
+# --- Attention sinks ----------------------------------------------------------------
+
+SINK_RECIPES = [
+    "parallelize(sq, gpu); shift(sk, by=sq)",
+    "parallelize(sk, gpu); replicate(O, gpu); replicate(LSE, gpu)",
+    "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu)",
+    "parallelize(sk, gpu); shard(O, h, gpu); shard(LSE, h, gpu)",
+    "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); shift(sq, by=sk, offset=1)",
+    "parallelize(h, gpu)",
+    "parallelize(h, gpu); shift(sk, by=h)",
+    "parallelize(sq, gpu); shard(SINK, h, gpu); tile(sk, 3)",
+    "tile(sk, 4); tile(sq, 2); parallelize(b, gpu)",
+]
+
+
+@pytest.mark.parametrize("recipe", SINK_RECIPES)
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_a_sink_enters_once_whatever_the_schedule(recipe, ranks):
+    program = mc.programs.attention(
+        b=2, h=6, group=2, sq=13, sk=15, d=8, dv=5, mask=mc.causal(-4), sink=True, dtype="f32"
+    )
+    rng = np.random.default_rng(ranks)
+    inputs = {b.name: np.float32(rng.standard_normal(b.shape)) for b in program.inputs}
+    schedule = mc.Schedule(program, mc.Mesh(gpu=ranks)).apply(recipe)
+    made = run(schedule.compile(), inputs)
+    q, k, v, sink = (inputs[name] for name in ("Q", "K", "V", "SINK"))
+    want = dict(
+        zip(
+            ("O", "LSE"),
+            reference.attention(q, k, v, mask=mc.causal(-4), sink=sink),
+            strict=True,
+        )
+    )
+    for name, value in want.items():
+        assert reference.relative_error(made[name], value) < LIMITS["f32"]
+    # A query that sees no key has the sink alone.
+    assert not made["O"][:, :4].any()
+    np.testing.assert_array_equal(made["LSE"][..., :4], np.tile(sink[None, :, None], (2, 1, 4)))
+    # Without it, or with it twice, the result is another one.
+    for wrong in (None, sink + np.log(2)):
+        other = reference.attention(q, k, v, mask=mc.causal(-4), sink=wrong)
+        assert reference.relative_error(made["O"], other[0]) > 1e-2
+        assert reference.relative_error(made["LSE"], other[1]) > 1e-2
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f16", "bf16"])
+@pytest.mark.parametrize("strategy", ["ring", "hybrid", "ulysses", "split-reduction"])
+def test_sinks_in_every_dtype(strategy, dtype):
+    program = mc.programs.attention(
+        h=8, group=2, sq=17, sk=19, d=8, mask="causal", sink=True, dtype=dtype
+    )
+    check(mc.strategies.get(strategy).schedule(mc.Mesh(gpu=4), program))
+
+
+def test_decoding_with_a_sink():
+    program = mc.programs.decode_attention(h=8, group=4, sk=33, d=8, sink=True)
+    check(mc.strategies.get("tree").schedule(mc.Mesh(node=2, gpu=2), program))
+
+
+def test_a_sink_of_minus_infinity_changes_no_bit():
+    sizes = {"h": 2, "sq": 9, "sk": 11, "d": 4, "mask": mc.causal(-2), "dtype": "f32"}
+    plain = mc.strategies.get("ring").schedule(mc.Mesh(gpu=3), mc.programs.attention(**sizes))
+    sunk = mc.programs.attention(sink=True, **sizes)
+    inputs = {
+        name: np.float32(value) for name, value in reference.draw(plain.program, 0).items()
+    }
+    first = run(plain.compile(), inputs)
+    plan = mc.strategies.get("ring").schedule(mc.Mesh(gpu=3), sunk).compile()
+    second = run(plan, {**inputs, "SINK": np.full(2, -np.inf, np.float32)})
+    for name, value in first.items():
+        np.testing.assert_array_equal(second[name], value)
+
+
+def test_gradients_beside_a_sink_come_of_what_it_has_entered():
+    rng = np.random.default_rng(3)
+    sizes = {"h": 4, "group": 2, "sq": 6, "sk": 7, "d": 3, "dtype": "f64"}
+    program = mc.programs.attention_backward(mask="causal", **sizes)
+    inputs = reference.draw(program, 3)
+    q, k, v, do = (inputs[name] for name in ("Q", "K", "V", "dO"))
+    sink = rng.standard_normal(4)
+    options = {"mask": "causal", "sink": sink}
+    inputs["O"], inputs["LSE"] = reference.attention(q, k, v, **options)
+    plan = mc.strategies.get("ring").schedule(mc.Mesh(gpu=3), program).compile()
+    made = run(plan, inputs)
+    for operand, gradient in ((q, made["dQ"]), (k, made["dK"]), (v, made["dV"])):
+        for at in [tuple(rng.integers(0, operand.shape)) for _ in range(20)]:
+            sides = []
+            for step in (1e-6, -1e-6):
+                operand[at] += step
+                sides.append(np.sum(do * reference.attention(q, k, v, **options)[0]))
+                operand[at] -= step
+            assert abs((sides[0] - sides[1]) / 2e-6 - gradient[at]) < 1e-7
+
+
+def test_what_enters_once_is_a_partial_result_of_the_merge():
+    @mc.program
+    def biased(p):
+        i, j, k = p.axes(i=8, j=6, k=5)
+        a, b = p.input("A", (i, k), "f32"), p.input("B", (k, j), "f32")
+        left, right = p.input("L", (i, 1), "f32"), p.input("R", (1, j), "f32")
+        c = p.output("C", (i, j), "f32")
+        with p.loops(i, j, k):
+            c[i, j] = p.merged(
+                p.matmul(a[i, k], b[k, j]),
+                over=(k,),
+                merge="sum",
+                once=p.matmul(left[i, :], right[:, j]),
+            )
+
+    for recipe in (
+        "parallelize(k, gpu)",
+        "parallelize(k, gpu); shard(C, i, gpu)",
+        "parallelize(k, gpu); shard(C, j, gpu); shift(j, by=k)",
+        "parallelize(i, gpu); shift(k, by=i)",
+        "tile(k, 3); parallelize(j, gpu)",
+    ):
+        check(mc.Schedule(biased(), mc.Mesh(gpu=3)).apply(recipe))
+
+
+# --- Named products -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mesh", [mc.Mesh(gpu=3), mc.Mesh(node=2, gpu=2)])
+def test_named_products_have_the_boundary_that_makes_them(mesh):
+    sizes = {"m": 13, "n": 9, "depth": 11, "dtype": "bf16"}
+    levels = "[" + ", ".join(mesh.names) + "]"
+    for program, recipe, buffer in (
+        (mc.programs.ag_gemm(**sizes), f"parallelize(j, {levels}); shard(A, i, {levels})", "A"),
+        (mc.programs.gemm_rs(**sizes), f"parallelize(k, {levels}); shard(C, i, {levels})", "C"),
+    ):
+        schedule = mc.Schedule(program, mesh).apply(recipe)
+        check(schedule)
+        plan = schedule.compile()
+        rows = [plan.layout(buffer).shape(rank)[0] for rank in range(mesh.size)]
+        assert sum(rows) == 13
+        assert max(rows) - min(rows) <= 1
+        check(mc.strategies.get(program.name.replace("_", "-")).schedule(mesh, program))
+
+
+def test_a_product_is_resharded_to_its_boundary_by_any_schedule():
+    program = mc.programs.ag_gemm(m=12, n=7, depth=9, dtype="f32")
+    # Rows are gathered, or moved to columns.
+    for recipe in ("parallelize(j, gpu)", "parallelize(i, gpu)", "parallelize(k, gpu)"):
+        check(mc.Schedule(program, mc.Mesh(gpu=3)).apply(recipe))
+    # A boundary that is given wins.
+    schedule = mc.Schedule(program, mc.Mesh(gpu=3), {"A": {"k": "gpu"}})
+    assert schedule.compile().layout("A").shape(0) == (12, 3)
+
+
+def test_a_cut_is_along_an_axis_of_its_buffer():
+    @mc.program
+    def wrong(p):
+        i, j = p.axes(i=4, j=4)
+        p.input("A", (i, 3), "f32", cut=j)
+
+    with pytest.raises(
+        mc.ProgramError, match="'A' is to be cut along 'j', which is no axis of"
+    ):
+        wrong()
+
+
+# --- Memory -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("program", "elements"),
+    [
+        (mc.programs.attention, 64 * (2 * 24 + 2 * 64)),
+        (mc.programs.attention_backward, 64 * (24 + 20 + 2 * 64 + 64 + 128)),
+    ],
+)
+def test_what_kernels_work_in_has_its_place_in_the_arena(program, elements):
+    sizes = {"h": 2, "sq": 9, "sk": 11, "d": 24, "dv": 20}
+    for dtype, width in (("f32", 4), ("f64", 8)):
+        plan = mc.Schedule(program(dtype=dtype, **sizes), mc.Mesh(gpu=1)).compile()
+        # One device needs no other memory, and compiled code has no allocator to call.
+        assert plan.arena_bytes == elements * width
+        assert "memref.alloc" not in plan.spmd
