@@ -305,3 +305,15 @@ commir.program @exchange_of_a_choice on @mesh axes(i = 10)
     commir.wait %t
   }
 }
+
+// -----
+
+// A source stays as it is, and is named by the function.
+// CHECK: commir.program @sourced.source
+// CHECK: func.func @sourced(
+// CHECK-SAME: commir.source = @sourced.source
+commir.mesh @mesh(gpu = 4)
+commir.program @sourced.source on @mesh axes(i = 10) inputs() outputs() attributes {commir.is_source} {
+}
+commir.program @sourced on @mesh axes(i = 10) inputs() outputs() attributes {commir.source = @sourced.source} {
+}
