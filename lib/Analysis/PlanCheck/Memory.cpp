@@ -53,6 +53,10 @@ FailureOr<Checker::Place> Checker::locate(RankState &rank,
     return report(rank) << "works on " << describe(region)
                         << ", outside of the " << last - first
                         << " bytes that are there";
+  if (place.region.offset % region.elementBytes != 0)
+    return report(rank) << "works on " << describe(region)
+                        << ", which no element of " << region.elementType
+                        << " begins at";
   return place;
 }
 
