@@ -86,7 +86,9 @@ def run(subject: Subject, text: str, results: Any) -> None:
     outputs = []
     for seed in SEEDS:
         shards = found.run(found.scatter(**whole), SimOptions(seed=seed))
-        outputs.append([shard[b.name].tobytes() for shard in shards for b in plan.program.outputs])
+        outputs.append(
+            [shard[b.name].tobytes() for shard in shards for b in plan.program.outputs]
+        )
     results.send(outputs)
 
 
@@ -150,12 +152,17 @@ def judge(mutant: Mutant, expected: dict[str, Any]) -> tuple[str, str]:
         assert isinstance(expected[mutant.subject.name], list), expected[mutant.subject.name]
     found = outputs(mutant.subject, mutated)
     same = found == expected[mutant.subject.name]
-    return "harmless" if same else "missed", f"{name}: {found if isinstance(found, str) else ''}"
+    return (
+        "harmless" if same else "missed",
+        f"{name}: {found if isinstance(found, str) else ''}",
+    )
 
 
 def main() -> int:
     """Print, for each operator, what became of its mutants."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--sample", type=int, default=100, help="this many, if not all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")

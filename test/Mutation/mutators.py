@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,9 @@ class Text:
         """Give the ops of these names, in the order of the text."""
         return [op for op in self.ops if op.name in names]
 
-    def create(self, name: str, operands: list[Any], results: list[Any], at: Any, **more: Any) -> Any:
+    def create(
+        self, name: str, operands: list[Any], results: list[Any], at: Any, **more: Any
+    ) -> Any:
         """Make an op at an insertion point."""
         with at, self.function.location:
             return ir.Operation.create(name, results=results, operands=operands, **more)
@@ -130,7 +133,7 @@ def move_signal(text: Text) -> Iterator[Mutation]:
 def open_together(text: Text, *names: str) -> Iterator[tuple[Any, Any]]:
     """Give pairs of starts, one after the other, with no wait for the first between them."""
     starts = text.all(*names)
-    for one, other in zip(starts, starts[1:], strict=False):
+    for one, other in itertools.pairwise(starts):
         if one.block != other.block:
             continue
         ops = [op.operation for op in one.block.operations]
@@ -250,7 +253,8 @@ def alias(text: Text) -> Iterator[Mutation]:
     buffers = [
         view
         for view in text.all("memref.view")
-        if view.operands[0].owner.operation.name == "commir.memory" and view.block == text.function.regions[0].blocks[0]
+        if view.operands[0].owner.operation.name == "commir.memory"
+        and view.block == text.function.regions[0].blocks[0]
     ]
     arena = [v for v in buffers if "argument" not in v.operands[0].owner.operation.attributes]
     for one in arena:
