@@ -14,6 +14,26 @@ using namespace mlir::commir;
 // Pieces of assembly
 //===----------------------------------------------------------------------===//
 
+/// A group of ranks: one level, "gpu", or several, ["node", "gpu"].
+static ParseResult parseGroup(OpAsmParser &parser, ArrayAttr &group) {
+  Attribute levels;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseAttribute(levels))
+    return failure();
+  if (isa<StringAttr>(levels))
+    levels = parser.getBuilder().getArrayAttr(levels);
+  group = dyn_cast<ArrayAttr>(levels);
+  if (!group || group.empty() ||
+      !llvm::all_of(group, llvm::IsaPred<StringAttr>))
+    return parser.emitError(loc, "expected a level or a list of levels, such "
+                                 "as \"gpu\" or [\"node\", \"gpu\"]");
+  return success();
+}
+
+static void printGroup(OpAsmPrinter &printer, Operation *, ArrayAttr group) {
+  printer << (group.size() == 1 ? group[0] : Attribute(group));
+}
+
 static ParseResult parseLevels(OpAsmParser &parser, ArrayAttr &levels) {
   return syntax::parseList(parser, levels, AsmParser::Delimiter::Paren,
                            syntax::parseLevel);

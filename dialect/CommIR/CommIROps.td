@@ -50,6 +50,8 @@ def CommIR_MeshOp : CommIR_Op<"mesh", [Symbol]> {
   let extraClassDeclaration = [{
     /// The size of a level, or 0 when the mesh has none of that name.
     int64_t getLevelSize(StringRef name);
+    /// The number of ranks that differ on the levels of a group only.
+    int64_t getGroupSize(ArrayAttr group);
     /// The position of a level, outermost 0, or -1.
     int64_t getLevelNumber(StringRef name);
     /// The names of the levels, for messages: 'node', 'gpu'.

@@ -117,8 +117,9 @@ def CommIR_PartOp : CommIR_Op<"part", [Pure, AttrSizedOperandSegments]> {
   }];
 }
 
-/// Every op that starts a transfer: it names the level whose group takes part,
-/// and gives a token.
+/// Every op that starts a transfer: it names the levels whose group takes part
+/// (the ranks that differ from this one on these levels only, row-major), and
+/// gives a token.
 class CommIR_StartOp<string opMnemonic, list<Trait> traits = []>
     : CommIR_Op<opMnemonic # ".start", traits> {
   let results = (outs CommIR_TokenType:$token);
@@ -127,7 +128,8 @@ class CommIR_StartOp<string opMnemonic, list<Trait> traits = []>
 def CommIR_ExchangeStartOp : CommIR_StartOp<"exchange"> {
   let summary = "send one tile and receive another within a level's group";
   let description = [{
-    Peers are group ranks. Nothing is sent or received unless `when` holds, which
+    Peers are group ranks, of one level or of several
+    (`on ["node", "gpu"]`, row-major). Nothing is sent or received unless `when` holds, which
     must be the same on all ranks of the group.
 
     ```mlir
@@ -138,9 +140,10 @@ def CommIR_ExchangeStartOp : CommIR_StartOp<"exchange"> {
     ```
   }];
   let arguments = (ins CommIR_Tile:$source, Index:$to, CommIR_Tile:$target,
-                       Index:$from, StrAttr:$level, I1:$when);
+                       Index:$from, StrArrayAttr:$group, I1:$when);
   let assemblyFormat = [{
-    $source `to` $to `,` $target `from` $from `on` $level `when` $when attr-dict
+    $source `to` $to `,` $target `from` $from `on` custom<Group>($group)
+    `when` $when attr-dict
     `:` type($source) `,` type($target)
   }];
 }
@@ -160,11 +163,11 @@ def CommIR_AllGatherStartOp : CommIR_StartOp<"all_gather"> {
   }];
   let arguments = (ins CommIR_Tile:$source,
       AnyTypeOf<[CommIR_BufferType, AnyMemRef]>:$target,
-      Optional<MemRefOf<[I64]>>:$bytes, StrAttr:$level,
+      Optional<MemRefOf<[I64]>>:$bytes, StrArrayAttr:$group,
       OptionalAttr<StrAttr>:$axis);
   let assemblyFormat = [{
-    $source `into` $target (`bytes` $bytes^ `:` type($bytes))? `on` $level
-    (`along` custom<Name>($axis)^)? attr-dict `:` type($source) `,` type($target)
+    $source `into` $target (`bytes` $bytes^ `:` type($bytes))?
+    `on` custom<Group>($group) (`along` custom<Name>($axis)^)? attr-dict `:` type($source) `,` type($target)
   }];
 }
 
@@ -178,9 +181,11 @@ def CommIR_LeaseOpenOp : CommIR_Op<"lease.open"> {
     %lease = commir.lease.open %own on "gpu" : !commir.buffer<[sk], f32>
     ```
   }];
-  let arguments = (ins CommIR_Memory:$memory, StrAttr:$level);
+  let arguments = (ins CommIR_Memory:$memory, StrArrayAttr:$group);
   let results = (outs CommIR_LeaseType:$lease);
-  let assemblyFormat = "$memory `on` $level attr-dict `:` type($memory)";
+  let assemblyFormat = [{
+    $memory `on` custom<Group>($group) attr-dict `:` type($memory)
+  }];
 }
 
 def CommIR_LeaseMemoryOp : CommIR_Op<"lease.memory", [Pure]> {
@@ -200,17 +205,20 @@ def CommIR_LeaseMemoryOp : CommIR_Op<"lease.memory", [Pure]> {
 def CommIR_PullStartOp : CommIR_StartOp<"pull"> {
   let summary = "read a tile of leased memory of another member";
   let description = [{
+    One-sided: nothing is read unless `when` holds, which may differ from rank to
+    rank.
+
     ```mlir
     // gpu:    0        1        2          0           1        2
     //       [ K0 ]   [ K1 ]   [ K2 ]  =>  [ K0 K2 ]   [ K1 ]   [ K2 ]
-    %t = commir.pull.start %theirs into %slot of %lease from %peer
+    %t = commir.pull.start %theirs into %slot of %lease from %peer when %other
         : !commir.tile<[sk], f32>, !commir.tile<[sk], f32>
     ```
   }];
   let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target,
-                       CommIR_LeaseType:$lease, Index:$peer);
+                       CommIR_LeaseType:$lease, Index:$peer, I1:$when);
   let assemblyFormat = [{
-    $source `into` $target `of` $lease `from` $peer attr-dict
+    $source `into` $target `of` $lease `from` $peer `when` $when attr-dict
     `:` type($source) `,` type($target)
   }];
 }

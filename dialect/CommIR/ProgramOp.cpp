@@ -42,6 +42,13 @@ int64_t MeshOp::getLevelSize(StringRef name) {
   return 0;
 }
 
+int64_t MeshOp::getGroupSize(ArrayAttr group) {
+  int64_t size = 1;
+  for (auto level : group.getAsRange<StringAttr>())
+    size *= getLevelSize(level);
+  return size;
+}
+
 int64_t MeshOp::getLevelNumber(StringRef name) {
   for (auto [i, level] : llvm::enumerate(getLevels().getAsRange<LevelAttr>()))
     if (level.getName() == name)

@@ -77,13 +77,51 @@ StringRef PlanTrace::getLevelName(int64_t level) const {
   return cast<LevelAttr>(MeshOp(mesh).getLevels()[level]).getName();
 }
 
+int64_t PlanTrace::getNumGroups() const { return code->groups.size(); }
+
+ArrayRef<int64_t> PlanTrace::getGroupLevels(int64_t group) const {
+  return code->groups[group];
+}
+
+int64_t PlanTrace::getGroupSize(int64_t group) const {
+  int64_t size = 1;
+  for (int64_t level : getGroupLevels(group))
+    size *= levelSizes[level];
+  return size;
+}
+
+int64_t PlanTrace::getGroupRank(int64_t rank, int64_t group) const {
+  int64_t found = 0;
+  for (int64_t level : getGroupLevels(group))
+    found = found * levelSizes[level] + getCoordinate(rank, level);
+  return found;
+}
+
+int64_t PlanTrace::getMember(int64_t rank, int64_t group,
+                             int64_t member) const {
+  int64_t found = rank;
+  for (int64_t level : llvm::reverse(getGroupLevels(group))) {
+    int64_t there = member % levelSizes[level];
+    found += (there - getCoordinate(rank, level)) * levelStrides[level];
+    member /= levelSizes[level];
+  }
+  return found;
+}
+
+std::string PlanTrace::describeGroup(int64_t group) const {
+  std::string text;
+  for (int64_t level : getGroupLevels(group))
+    text += (text.empty() ? "'" : ", '") + getLevelName(level).str() + "'";
+  return text;
+}
+
 std::string PlanTrace::describeRank(int64_t rank) const {
   std::string text = "rank " + std::to_string(rank);
   if (levelSizes.size() == 1)
     return text;
   for (size_t level = 0; level < levelSizes.size(); ++level)
     text += (level == 0 ? " (" : ", ") + getLevelName(level).str() + " " +
-            std::to_string(getGroupRank(rank, level));
+            std::to_string(getCoordinate(rank, level));
   return text + ")";
 }
 
@@ -323,7 +361,7 @@ const PlanEvent *PlanCursor::stop(size_t number) {
   event.positions.resize(site.positions.size());
   for (auto [position, slot] : llvm::zip_equal(event.positions, site.positions))
     position = numbers[slot];
-  event.level = site.level;
+  event.group = site.group;
   event.to = read(site.to);
   event.from = read(site.from);
   event.happens = site.when < 0 || numbers[site.when];
@@ -332,7 +370,7 @@ const PlanEvent *PlanCursor::stop(size_t number) {
   if (site.lengths >= 0) {
     const MemoryBox &table = tiles[site.lengths];
     if (table.space.kind != MemorySpace::Kind::Table ||
-        table.getElements() != trace.levelSizes[site.level])
+        table.getElements() != trace.getGroupSize(site.group))
       return fail(site.op, "has no table of a length for each member"), nullptr;
     const std::vector<int64_t> &lengths = tables[table.space.number];
     event.lengths.append(lengths.begin(), lengths.end());
@@ -363,7 +401,7 @@ const PlanEvent *PlanCursor::next() {
       tiles[i.result] = tiles[numbers[i.a] ? i.b : i.c];
       break;
     case Opcode::GroupRank:
-      numbers[i.result] = trace.getGroupRank(rank, i.immediate);
+      numbers[i.result] = trace.getCoordinate(rank, i.immediate);
       break;
     case Opcode::Memory:
     case Opcode::LeasedMemory:

@@ -78,7 +78,7 @@ struct PlanEvent {
     Launch,     // inputs, outputs, positions; mask and scale are the op's
     Exchange,   // inputs[0] goes `to`, outputs[0] comes `from`, if it `happens`
     AllGather,  // inputs[0] goes to all; outputs[0] are the slots
-    Pull,       // inputs[0], in a peer's memory, comes to outputs[0]
+    Pull,       // inputs[0], memory of `from`, comes to outputs[0], if so
     Wait,       // for `token`
     Fill,       // outputs[0] becomes `value`
     Copy,       // inputs[0] to outputs[0]
@@ -95,8 +95,8 @@ struct PlanEvent {
   SmallVector<MemoryBox, 4> inputs;
   SmallVector<MemoryBox, 2> outputs;
   SmallVector<int64_t, 4> positions;
-  /// Communication only: the level's number in the mesh, and group ranks.
-  int64_t level = 0;
+  /// Communication only: the group, a number of the trace, and group ranks.
+  int64_t group = 0;
   int64_t to = 0;
   int64_t from = 0;
   bool happens = true;
@@ -131,14 +131,23 @@ public:
   /// The size of each level, outermost first.
   ArrayRef<int64_t> getLevelSizes() const { return levelSizes; }
   StringRef getLevelName(int64_t level) const;
-  /// The group rank of a rank on a level.
-  int64_t getGroupRank(int64_t rank, int64_t level) const {
+  /// The place of a rank along a level.
+  int64_t getCoordinate(int64_t rank, int64_t level) const {
     return rank / levelStrides[level] % levelSizes[level];
   }
-  /// The rank of a member of the group of `rank` on a level.
-  int64_t getMember(int64_t rank, int64_t level, int64_t member) const {
-    return rank + (member - getGroupRank(rank, level)) * levelStrides[level];
-  }
+
+  /// Groups of ranks that differ on some levels only. Group l is that of level
+  /// l; those of several levels come after the levels.
+  int64_t getNumGroups() const;
+  int64_t getGroupSize(int64_t group) const;
+  /// The levels of a group, outermost first.
+  ArrayRef<int64_t> getGroupLevels(int64_t group) const;
+  /// The rank among its group, row-major.
+  int64_t getGroupRank(int64_t rank, int64_t group) const;
+  /// The rank of the mesh that is a member of the group of `rank`.
+  int64_t getMember(int64_t rank, int64_t group, int64_t member) const;
+  /// `'node', 'gpu'`, for messages.
+  std::string describeGroup(int64_t group) const;
   /// `rank 5 (node 1, gpu 2)`, for messages.
   std::string describeRank(int64_t rank) const;
   /// The bytes of the arena of a rank.

@@ -18,7 +18,10 @@ using namespace mlir::commir::trace;
 namespace {
 class Compiler {
 public:
-  explicit Compiler(MeshOp mesh) : mesh(mesh) {}
+  explicit Compiler(MeshOp mesh) : mesh(mesh) {
+    for (size_t level = 0; level < mesh.getLevels().size(); ++level)
+      code.groups.push_back({static_cast<int64_t>(level)});
+  }
 
   LogicalResult compile(Block &block);
 
@@ -32,7 +35,8 @@ private:
   LogicalResult compileCompare(arith::CmpIOp op);
   LogicalResult compileMemRef(Operation &op);
   LogicalResult compileEvent(Operation &op);
-  LogicalResult addEvent(EventSite site, StringRef level);
+  FailureOr<int64_t> getLevel(Operation *op, StringRef name);
+  LogicalResult addEvent(EventSite site, ArrayAttr group = {});
 
   /// Tiles are counted by themselves; all else is a number.
   static bool isTile(Value value) { return isa<MemRefType>(value.getType()); }
@@ -364,13 +368,31 @@ LogicalResult Compiler::compileMemRef(Operation &op) {
 // Events
 //===----------------------------------------------------------------------===//
 
-LogicalResult Compiler::addEvent(EventSite site, StringRef level) {
-  if (!level.empty()) {
-    site.level = mesh.getLevelNumber(level);
-    if (site.level < 0)
-      return site.op->emitOpError()
-             << "must name a level of the mesh (" << mesh.describeLevels()
-             << "), got '" << level << "'";
+FailureOr<int64_t> Compiler::getLevel(Operation *op, StringRef name) {
+  int64_t level = mesh.getLevelNumber(name);
+  if (level >= 0)
+    return level;
+  return op->emitOpError() << "must name a level of the mesh ("
+                           << mesh.describeLevels() << "), got '" << name
+                           << "'";
+}
+
+LogicalResult Compiler::addEvent(EventSite site, ArrayAttr group) {
+  SmallVector<int64_t> levels;
+  if (group)
+    for (auto name : group.getAsRange<StringAttr>()) {
+      FailureOr<int64_t> level = getLevel(site.op, name);
+      if (failed(level))
+        return failure();
+      levels.push_back(*level);
+    }
+  if (group) {
+    // A set: its ranks are row-major in the order of the mesh.
+    llvm::sort(levels);
+    levels.erase(llvm::unique(levels), levels.end());
+    site.group = llvm::find(code.groups, levels) - code.groups.begin();
+    if (site.group == static_cast<int64_t>(code.groups.size()))
+      code.groups.push_back(levels);
   }
   for (Value operand : site.op->getOperands())
     if (isa<BufferType, TileType>(operand.getType()))
@@ -384,15 +406,13 @@ LogicalResult Compiler::addEvent(EventSite site, StringRef level) {
 LogicalResult Compiler::compileEvent(Operation &op) {
   using Kind = PlanEvent::Kind;
   if (auto rank = dyn_cast<GroupRankOp>(op)) {
-    int64_t level = mesh.getLevelNumber(rank.getLevel());
-    if (level < 0)
-      return op.emitOpError()
-             << "must name a level of the mesh (" << mesh.describeLevels()
-             << "), got '" << rank.getLevel() << "'";
+    FailureOr<int64_t> level = getLevel(&op, rank.getLevel());
+    if (failed(level))
+      return failure();
     int32_t result = get(rank.getRank());
     Instruction &added = add(Opcode::GroupRank, &op);
     added.result = result;
-    added.immediate = level;
+    added.immediate = *level;
     return success();
   }
   if (auto memory = dyn_cast<MemoryOp>(op)) {
@@ -409,26 +429,26 @@ LogicalResult Compiler::compileEvent(Operation &op) {
   EventSite site{Kind::Wait, &op};
   if (auto wait = dyn_cast<WaitOp>(op)) {
     site.token = get(wait.getToken());
-    return addEvent(site, "");
+    return addEvent(site);
   }
   if (auto fill = dyn_cast<FillOp>(op)) {
     site.kind = Kind::Fill;
     site.outputs = {get(fill.getTile())};
     site.value = fill.getValue().convertToDouble();
-    return addEvent(site, "");
+    return addEvent(site);
   }
   if (isa<CopyOp, AccumulateOp>(op)) {
     site.kind = isa<CopyOp>(op) ? Kind::Copy : Kind::Accumulate;
     site.inputs = {get(op.getOperand(0))};
     site.outputs = {get(op.getOperand(1))};
-    return addEvent(site, "");
+    return addEvent(site);
   }
   if (auto launch = dyn_cast<LaunchOp>(op)) {
     site.kind = Kind::Launch;
     site.inputs = getAll(launch.getInputs());
     site.outputs = getAll(launch.getOutputs());
     site.positions = getAll(launch.getPositions());
-    return addEvent(site, "");
+    return addEvent(site);
   }
   if (auto exchange = dyn_cast<ExchangeStartOp>(op)) {
     site.kind = Kind::Exchange;
@@ -438,7 +458,7 @@ LogicalResult Compiler::compileEvent(Operation &op) {
     site.from = get(exchange.getFrom());
     site.when = get(exchange.getWhen());
     site.token = get(exchange.getToken());
-    return addEvent(site, exchange.getLevel());
+    return addEvent(site, exchange.getGroup());
   }
   if (auto gather = dyn_cast<AllGatherStartOp>(op)) {
     if (!gather.getBytes())
@@ -449,18 +469,18 @@ LogicalResult Compiler::compileEvent(Operation &op) {
     site.outputs = {get(gather.getTarget())};
     site.lengths = get(gather.getBytes());
     site.token = get(gather.getToken());
-    return addEvent(site, gather.getLevel());
+    return addEvent(site, gather.getGroup());
   }
   if (auto open = dyn_cast<LeaseOpenOp>(op)) {
     site.kind = Kind::LeaseOpen;
     site.inputs = {get(open.getMemory())};
     site.lease = get(open.getLease());
-    return addEvent(site, open.getLevel());
+    return addEvent(site, open.getGroup());
   }
   if (auto close = dyn_cast<LeaseCloseOp>(op)) {
     site.kind = Kind::LeaseClose;
     site.lease = get(close.getLease());
-    return addEvent(site, "");
+    return addEvent(site);
   }
   if (auto leased = dyn_cast<LeaseMemoryOp>(op)) {
     if (!isa<MemRefType>(leased.getMemory().getType()))
@@ -480,8 +500,9 @@ LogicalResult Compiler::compileEvent(Operation &op) {
     site.outputs = {get(pull.getTarget())};
     site.lease = get(pull.getLease());
     site.from = get(pull.getPeer());
+    site.when = get(pull.getWhen());
     site.token = get(pull.getToken());
-    return addEvent(site, "");
+    return addEvent(site);
   }
   return op.emitOpError() << "is not known to the trace of plans";
 }

@@ -86,7 +86,7 @@ struct EventSite {
   PlanEvent::Kind kind;
   Operation *op;
   SmallVector<int32_t> inputs, outputs, positions;
-  int64_t level = 0;
+  int64_t group = 0;
   int32_t to = -1, from = -1, when = -1;
   int32_t lengths = -1;
   /// The token or lease that it gives, or takes.
@@ -97,6 +97,9 @@ struct EventSite {
 struct Code {
   std::vector<Instruction> instructions;
   std::vector<EventSite> sites;
+  /// The levels of each group, outermost first; those of one level come first,
+  /// in the order of the mesh.
+  std::vector<SmallVector<int64_t>> groups;
   /// The numbers that a run begins with.
   std::vector<int64_t> numbers;
   size_t numTiles = 0;

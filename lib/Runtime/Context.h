@@ -18,13 +18,13 @@
 
 struct mercury_rt_context {
   virtual ~mercury_rt_context() = default;
-  virtual int64_t groupRank(int64_t level) = 0;
-  virtual int64_t groupSize(int64_t level) = 0;
+  virtual int64_t groupRank(int64_t group) = 0;
+  virtual int64_t groupSize(int64_t group) = 0;
   virtual void *arena() = 0;
-  virtual int32_t exchangeStart(int64_t level, int64_t sendTo, const void *src,
+  virtual int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                                 int64_t sendBytes, int64_t recvFrom, void *dst,
                                 int64_t recvBytes, int64_t *token) = 0;
-  virtual int32_t allGatherStart(int64_t level, const void *src,
+  virtual int32_t allGatherStart(int64_t group, const void *src,
                                  int64_t sendBytes, void *dst,
                                  int64_t slotBytes,
                                  const int64_t *bytesOfMember,

@@ -20,31 +20,31 @@ void mercury::rt::setLastError(const std::string &message) {
 
 int32_t mercury_rt_abi_version(void) { return MERCURY_RT_ABI_VERSION; }
 
-int64_t mercury_rt_group_rank(mercury_rt_context *context, int64_t level) {
-  return context->groupRank(level);
+int64_t mercury_rt_group_rank(mercury_rt_context *context, int64_t group) {
+  return context->groupRank(group);
 }
 
-int64_t mercury_rt_group_size(mercury_rt_context *context, int64_t level) {
-  return context->groupSize(level);
+int64_t mercury_rt_group_size(mercury_rt_context *context, int64_t group) {
+  return context->groupSize(group);
 }
 
 void *mercury_rt_arena(mercury_rt_context *context) { return context->arena(); }
 
-int32_t mercury_rt_exchange_start(mercury_rt_context *context, int64_t level,
+int32_t mercury_rt_exchange_start(mercury_rt_context *context, int64_t group,
                                   int64_t send_to, const void *src,
                                   int64_t send_bytes, int64_t recv_from,
                                   void *dst, int64_t recv_bytes,
                                   int64_t *token) {
-  return context->exchangeStart(level, send_to, src, send_bytes, recv_from, dst,
+  return context->exchangeStart(group, send_to, src, send_bytes, recv_from, dst,
                                 recv_bytes, token);
 }
 
-int32_t mercury_rt_all_gather_start(mercury_rt_context *context, int64_t level,
+int32_t mercury_rt_all_gather_start(mercury_rt_context *context, int64_t group,
                                     const void *src, int64_t send_bytes,
                                     void *dst, int64_t slot_bytes,
                                     const int64_t *bytes_of_member,
                                     int64_t *token) {
-  return context->allGatherStart(level, src, send_bytes, dst, slot_bytes,
+  return context->allGatherStart(group, src, send_bytes, dst, slot_bytes,
                                  bytes_of_member, token);
 }
 

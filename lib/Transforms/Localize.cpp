@@ -389,7 +389,7 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
     return failure();
   Location loc = op.getLoc();
   AxisAttr axis = op.getAxis() ? program.getAxis(*op.getAxis()) : AxisAttr();
-  int64_t members = mesh.getLevelSize(op.getLevel());
+  int64_t members = mesh.getGroupSize(op.getGroup());
   auto source = cast<TileType>(op.getSource().getType());
   Value tile = mapping.lookup(op.getSource());
   Value row = constant(getBytes(source.getElementType()));
@@ -421,7 +421,7 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
   Value token =
       AllGatherStartOp::create(builder, loc, op.getToken().getType(), tile,
                                mapping.lookup(op.getTarget()), lengths,
-                               op.getLevelAttr(), op.getAxisAttr());
+                               op.getGroupAttr(), op.getAxisAttr());
   mapping.map(op.getToken(), token);
   return success();
 }

@@ -184,18 +184,28 @@ def main() -> int:
         chosen = [chosen[i] for i in sorted(picked)]
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     expected: dict[str, Any] = {}
-    for mutant in chosen:
-        verdict, what = judge(mutant, expected)
-        table[mutant.operator][verdict] += 1
-        if (verdict == "missed" and options.show) or (verdict == "harmless" and options.why):
-            print(f"{verdict}: {what}", flush=True)
+    try:
+        for mutant in chosen:
+            verdict, what = judge(mutant, expected)
+            table[mutant.operator][verdict] += 1
+            if (verdict == "missed" and options.show) or (verdict == "harmless" and options.why):
+                print(f"{verdict}: {what}", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted; so far:")
+    print_table(table)
+    return 1 if any(counts["missed"] for counts in table.values()) else 0
+
+
+def print_table(table: dict[str, collections.Counter[str]]) -> None:
+    """Print a line for each operator."""
     print(f"{'operator':30} {'applicable':>10} {'caught':>8} {'harmless':>8} {'missed':>8}")
     for operator in OPERATORS:
         counts = table[operator]
         applicable = counts.total() - counts["no plan"]
-        row = [applicable, counts["caught"], counts["harmless"], counts["missed"]]
-        print(f"{operator:30} {row[0]:10} {row[1]:8} {row[2]:8} {row[3]:8}")
-    return 1 if any(counts["missed"] for counts in table.values()) else 0
+        print(
+            f"{operator:30} {applicable:10} {counts['caught']:8} {counts['harmless']:8} "
+            f"{counts['missed']:8}"
+        )
 
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ func.func @no_such_peer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   %c_theirs = memref.view %C[%theirs][] : memref<?xi8> to memref<2x2xf32>
   %c2 = arith.constant 2 : index
   commir.fill %c with 0.0 : memref<4x2xf32>
-  // expected-error@+1 {{breaks the plan on rank 0: names group rank 2 of level 'gpu', which has 2}}
+  // expected-error@+1 {{breaks the plan on rank 0: names group rank 2 of 'gpu', which has 2}}
   %t = commir.exchange.start %a to %c2, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
   commir.wait %t
@@ -826,7 +826,7 @@ func.func @pull_left_open(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribute
   %bytes = commir.lease.memory %lease of %peer : memref<?xi8>
   %remote = memref.view %bytes[%c0][] : memref<?xi8> to memref<2x2xf32>
   // expected-note@+1 {{the pull starts here, on rank 1}}
-  %t = commir.pull.start %remote into %slot of %lease from %peer : memref<2x2xf32>, memref<2x2xf32>
+  %t = commir.pull.start %remote into %slot of %lease from %peer when %true : memref<2x2xf32>, memref<2x2xf32>
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
   // expected-error@+1 {{breaks the plan on rank 1: closes a lease before a pull of it is waited for}}
   commir.lease.close %lease
@@ -861,7 +861,7 @@ func.func @read_after_close(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribu
   %remote = memref.view %bytes[%c0][] : memref<?xi8> to memref<2x2xf32>
   commir.lease.close %lease
   // expected-error@+1 {{breaks the plan on rank 1: reads memory leased by group rank 0 at bytes [0, 16) after the lease was closed}}
-  %t = commir.pull.start %remote into %slot of %lease from %peer : memref<2x2xf32>, memref<2x2xf32>
+  %t = commir.pull.start %remote into %slot of %lease from %peer when %true : memref<2x2xf32>, memref<2x2xf32>
   commir.wait %t
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at()
@@ -893,7 +893,7 @@ func.func @never_closed(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   %lease = commir.lease.open %A on "gpu" : memref<?xi8>
   %bytes = commir.lease.memory %lease of %peer : memref<?xi8>
   %remote = memref.view %bytes[%c0][] : memref<?xi8> to memref<2x2xf32>
-  %t = commir.pull.start %remote into %slot of %lease from %peer : memref<2x2xf32>, memref<2x2xf32>
+  %t = commir.pull.start %remote into %slot of %lease from %peer when %true : memref<2x2xf32>, memref<2x2xf32>
   commir.wait %t
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at()
@@ -922,6 +922,36 @@ func.func @divided_by_zero(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribut
   %c_theirs = memref.view %C[%theirs][] : memref<?xi8> to memref<2x2xf32>
   // expected-error@+1 {{divides 1 by 0 on rank 0}}
   %x = arith.divui %c1, %c0 : index
+  %s = commir.status
+  return %s : i32
+}
+
+commir.mesh @other(gpu = 2)
+// expected-error@+1 {{runs on @other, the program that it was lowered from on @mesh}}
+func.func @other_mesh(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @other, commir.source = @matmul.source} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %true = arith.constant true
+  %rank = commir.group_rank "gpu"
+  %peer = arith.subi %c1, %rank : index
+  %arena = commir.memory arena : memref<?xi8>
+  %A = commir.memory argument 0 : memref<?xi8>
+  %B = commir.memory argument 1 : memref<?xi8>
+  %C = commir.memory argument 2 : memref<?xi8>
+  %a = memref.view %A[%c0][] : memref<?xi8> to memref<2x2xf32>
+  %b = memref.view %B[%c0][] : memref<?xi8> to memref<2x2xf32>
+  %c = memref.view %C[%c0][] : memref<?xi8> to memref<4x2xf32>
+  %slot = memref.view %arena[%c0][] : memref<?xi8> to memref<2x2xf32>
+  %mine = arith.muli %rank, %c16 : index
+  %theirs = arith.muli %peer, %c16 : index
+  %c_mine = memref.view %C[%mine][] : memref<?xi8> to memref<2x2xf32>
+  %c_theirs = memref.view %C[%theirs][] : memref<?xi8> to memref<2x2xf32>
+  commir.fill %c with 0.0 : memref<4x2xf32>
+  %t = commir.exchange.start %a to %peer, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
+  commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
+  commir.wait %t
+  commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at()
   %s = commir.status
   return %s : i32
 }

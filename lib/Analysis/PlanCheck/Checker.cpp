@@ -48,8 +48,8 @@ static MemoryBox getShardRegion(int64_t buffer, Type elementType,
 void Checker::begin(RankState &rank) {
   rank.memories.resize(1);
   rank.bytes.push_back(trace.getArenaBytes());
-  rank.starts.assign(trace.getLevelSizes().size(), 0);
-  rank.opened.assign(trace.getLevelSizes().size(), 0);
+  rank.starts.assign(trace.getNumGroups(), 0);
+  rank.opened.assign(trace.getNumGroups(), 0);
   for (int64_t buffer = 0; buffer < meaning.getNumBuffers(); ++buffer) {
     SmallVector<Segments> shard =
         meaning.getShard(trace, rank.getRank(), buffer);
@@ -78,18 +78,18 @@ Checker::Progress Checker::process(RankState &rank) {
   };
   const PlanEvent &event = *rank.event;
   for (const MemoryBox &region : event.inputs) {
-    if (region.space.kind != MemorySpace::Kind::Leased)
+    if (!event.happens || region.space.kind != MemorySpace::Kind::Leased)
       continue;
     int64_t number = region.space.number;
     bool open = number >= 1 && number <= int64_t(rank.leases.size());
     int64_t members =
-        open ? trace.getLevelSizes()[rank.leases[number - 1].level] : 0;
+        open ? trace.getGroupSize(rank.leases[number - 1].group) : 0;
     if (!open || region.space.peer < 0 || region.space.peer >= members) {
       report(rank) << "reads " << describe(region) << ", which is no lease";
       return Progress::Fails;
     }
   }
-  if (!canReadLeases(rank))
+  if (event.happens && !canReadLeases(rank))
     return Progress::Blocks;
   switch (event.kind) {
   case PlanEvent::Kind::Launch:
@@ -234,9 +234,9 @@ int64_t Checker::describeBlock(RankState &rank, Diagnostic &note) {
         rank.event->kind == PlanEvent::Kind::LeaseClose
             ? rank.leases[rank.event->lease - 1]
             : rank.leases[rank.event->inputs[0].space.number - 1];
-    for (int64_t member = 0; member < trace.getLevelSizes()[lease.level];
+    for (int64_t member = 0; member < trace.getGroupSize(lease.group);
          ++member) {
-      int64_t peer = trace.getMember(rank.getRank(), lease.level, member);
+      int64_t peer = trace.getMember(rank.getRank(), lease.group, member);
       Lease *theirs = getPeerLease(lease, peer);
       if (theirs && theirs->closing)
         continue;
@@ -248,9 +248,9 @@ int64_t Checker::describeBlock(RankState &rank, Diagnostic &note) {
   const Transfer &next = *rank.queue.front();
   int64_t peer = !next.hasSent ? next.to : next.from;
   if (next.kind == PlanEvent::Kind::AllGather) {
-    for (int64_t member = 0; member < trace.getLevelSizes()[next.level];
+    for (int64_t member = 0; member < trace.getGroupSize(next.group);
          ++member) {
-      peer = trace.getMember(rank.getRank(), next.level, member);
+      peer = trace.getMember(rank.getRank(), next.group, member);
       const auto &queue = ranks[peer]->queue;
       if (queue.empty() || queue.front()->start.op != next.start.op)
         break;
@@ -293,6 +293,11 @@ FailureOr<PlanProof> mlir::commir::checkPlan(func::FuncOp plan) {
     return plan.emitOpError()
            << "must name as commir.source the program that it was lowered "
               "from, to be checked against it";
+  if (source.getMeshAttr() != plan->getAttr("commir.mesh"))
+    return plan.emitOpError()
+           << "runs on " << plan->getAttr("commir.mesh")
+           << ", the program that it was lowered from on "
+           << source.getMeshAttr();
   if (failed(checkControl(plan)))
     return failure();
   FailureOr<PlanTrace> trace = PlanTrace::create(plan);

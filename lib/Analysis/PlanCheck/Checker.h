@@ -30,7 +30,7 @@ struct Transfer {
   PlanEvent::Kind kind = PlanEvent::Kind::Exchange;
   Moment start;
   MemoryBox source, target;
-  int64_t level = 0;
+  int64_t group = 0;
   int64_t to = 0, from = 0; // ranks of the mesh
   int64_t lease = 0;
   SmallVector<int64_t, 0> lengths;
@@ -42,11 +42,11 @@ struct Transfer {
   bool isDone() const { return hasSent && hasReceived; }
 };
 
-/// Leave to read this rank's memory; the `number`th of its level.
+/// Leave to read this rank's memory; the `number`th of its group.
 struct Lease {
   Moment open;
   MemoryBox memory;
-  int64_t level = 0, number = 0;
+  int64_t group = 0, number = 0;
   bool closing = false, closed = false;
 };
 
@@ -66,7 +66,7 @@ struct RankState {
   std::deque<std::shared_ptr<Transfer>> queue;
   int64_t tokens = 0;
   std::vector<Lease> leases;
-  /// By level: how many transfers were started, and leases opened.
+  /// By group: how many transfers were started, and leases opened.
   SmallVector<int64_t> starts, opened;
 
   int64_t getRank() const { return cursor.getRank(); }
@@ -156,8 +156,8 @@ private:
   LogicalResult agreeOnOrder(RankState &rank);
   LogicalResult takeSource(RankState &rank, Transfer &transfer);
   LogicalResult activate();
-  LogicalResult match(int64_t level, int64_t from, int64_t to);
-  LogicalResult gather(int64_t level, int64_t first);
+  LogicalResult match(int64_t group, int64_t from, int64_t to);
+  LogicalResult gather(int64_t group, int64_t first);
   void complete(const std::shared_ptr<Transfer> &transfer);
   Progress wait(RankState &rank);
   bool canReadLeases(RankState &rank);
@@ -188,12 +188,12 @@ private:
   struct Channel {
     std::deque<std::shared_ptr<Transfer>> sends, receives;
   };
-  /// By level, sender and receiver.
+  /// By group, sender and receiver.
   std::map<std::tuple<int64_t, int64_t, int64_t>, Channel> channels;
-  /// By level and first rank of the group: who has come to a collective.
+  /// By group and its first rank: who has come to a collective.
   std::map<std::pair<int64_t, int64_t>, std::vector<std::shared_ptr<Transfer>>>
       gatherings;
-  /// By level and first rank of the group: the order of its communication.
+  /// By group and its first rank: the order of its communication.
   std::map<std::pair<int64_t, int64_t>, std::vector<std::pair<Moment, bool>>>
       orders;
 };

@@ -51,6 +51,9 @@ FailureOr<Meaning> Meaning::create(ProgramOp program) {
 }
 
 LogicalResult Meaning::readNest(ForOp nest) {
+  for (auto loop : nest.getLoops().getAsRange<LoopAttr>())
+    if (loop.getShift() && loop.getShift().getLink())
+      links.push_back(loop.getShift().getLink());
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>()) {
     KernelMeaning &read = kernels.emplace_back();
     read.op = kernel;
@@ -141,7 +144,7 @@ static SmallVector<int64_t> getHeldShards(const PlanTrace &trace, int64_t rank,
         if (trace.getLevelName(level) != cast<StringAttr>(factor).getValue())
           continue;
         size = trace.getLevelSizes()[level];
-        own = trace.getGroupRank(rank, level);
+        own = trace.getCoordinate(rank, level);
       }
     }
     SmallVector<int64_t> next;

@@ -78,6 +78,9 @@ public:
     return results[output];
   }
 
+  /// Whether the schedule names a type that transfers may round to.
+  bool isLink(Type type) const { return llvm::is_contained(links, type); }
+
   /// For each dimension of a buffer, what a rank holds of it at the boundary.
   SmallVector<Segments> getShard(const PlanTrace &trace, int64_t rank,
                                  int64_t buffer) const;
@@ -102,7 +105,7 @@ private:
   int64_t inputs = 0;
   SmallVector<StringRef> names;
   SmallVector<ArrayRef<DimAttr>> dims;
-  SmallVector<Type> elementTypes;
+  SmallVector<Type> elementTypes, links;
   std::vector<KernelMeaning> kernels;
   std::vector<ResultMeaning> results;
 };

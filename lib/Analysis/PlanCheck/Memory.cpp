@@ -31,7 +31,7 @@ FailureOr<Checker::Place> Checker::locate(RankState &rank,
   if (region.space.kind == MemorySpace::Kind::Leased) {
     const Lease &lease = rank.leases[region.space.number - 1];
     int64_t peer =
-        trace.getMember(rank.getRank(), lease.level, region.space.peer);
+        trace.getMember(rank.getRank(), lease.group, region.space.peer);
     const Lease *theirs = getPeerLease(lease, peer);
     if (lease.closed || lease.closing)
       return report(rank) << "reads " << describe(region)
@@ -143,10 +143,11 @@ LogicalResult Checker::write(RankState &rank, const MemoryBox &region,
   return success();
 }
 
-/// A narrower type loses what later merges would need.
+/// A narrower type loses what later merges would need, unless the schedule asks
+/// for it on the wire.
 LogicalResult Checker::checkConversion(RankState &rank, Type from, Type to,
                                        const Piece &piece) {
-  if (from == to || piece.content.isFilled())
+  if (from == to || piece.content.isFilled() || meaning.isLink(to))
     return success();
   const Content &content = piece.content;
   if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())

@@ -22,9 +22,9 @@ using namespace mlir::commir::check;
 /// agree on whether it happens.
 LogicalResult Checker::agreeOnOrder(RankState &rank) {
   const PlanEvent &event = *rank.event;
-  int64_t first = trace.getMember(rank.getRank(), event.level, 0);
-  auto &order = orders[{event.level, first}];
-  size_t number = rank.starts[event.level]++;
+  int64_t first = trace.getMember(rank.getRank(), event.group, 0);
+  auto &order = orders[{event.group, first}];
+  size_t number = rank.starts[event.group]++;
   if (number == order.size()) {
     order.emplace_back(getMoment(rank), event.happens);
     return success();
@@ -34,9 +34,9 @@ LogicalResult Checker::agreeOnOrder(RankState &rank) {
     return success();
   InFlightDiagnostic error = report(rank);
   if (moment.op != event.op)
-    error << "is number " << number + 1 << " of its communication on level '"
-          << trace.getLevelName(event.level)
-          << "', where another rank of the group has another";
+    error << "is number " << number + 1 << " of its communication on "
+          << trace.describeGroup(event.group)
+          << ", where another rank of the group has another";
   else
     error << (event.happens ? "happens" : "does not happen")
           << ", which the ranks of the group do not agree on";
@@ -82,17 +82,17 @@ LogicalResult Checker::startExchange(RankState &rank) {
   transfer->start = getMoment(rank);
   transfer->source = event.inputs[0];
   transfer->target = event.outputs[0];
-  transfer->level = event.level;
+  transfer->group = event.group;
   bool sends = !transfer->source.isEmpty();
   bool receives = !transfer->target.isEmpty();
   for (auto [used, peer] :
        {std::pair(sends, event.to), std::pair(receives, event.from)})
-    if (used && (peer < 0 || peer >= trace.getLevelSizes()[event.level]))
-      return report(rank) << "names group rank " << peer << " of level '"
-                          << trace.getLevelName(event.level) << "', which has "
-                          << trace.getLevelSizes()[event.level];
-  transfer->to = trace.getMember(rank.getRank(), event.level, event.to);
-  transfer->from = trace.getMember(rank.getRank(), event.level, event.from);
+    if (used && (peer < 0 || peer >= trace.getGroupSize(event.group)))
+      return report(rank) << "names group rank " << peer << " of "
+                          << trace.describeGroup(event.group) << ", which has "
+                          << trace.getGroupSize(event.group);
+  transfer->to = trace.getMember(rank.getRank(), event.group, event.to);
+  transfer->from = trace.getMember(rank.getRank(), event.group, event.from);
   transfer->hasSent = !sends;
   transfer->hasReceived = !receives;
   if (sends && receives &&
@@ -124,10 +124,10 @@ LogicalResult Checker::startAllGather(RankState &rank) {
   transfer->start = getMoment(rank);
   transfer->source = event.inputs[0];
   transfer->target = event.outputs[0];
-  transfer->level = event.level;
+  transfer->group = event.group;
   transfer->lengths = event.lengths;
-  int64_t members = trace.getLevelSizes()[event.level];
-  int64_t own = trace.getGroupRank(rank.getRank(), event.level);
+  int64_t members = trace.getGroupSize(event.group);
+  int64_t own = trace.getGroupRank(rank.getRank(), event.group);
   int64_t bytes = transfer->source.getBytes();
   int64_t slot = transfer->target.getBytes() / members;
   if (event.lengths[own] != bytes)
@@ -164,31 +164,31 @@ LogicalResult Checker::activate() {
     if (rank.queue.empty())
       continue;
     std::shared_ptr<Transfer> transfer = rank.queue.front();
-    int64_t level = transfer->level;
+    int64_t group = transfer->group;
     if (transfer->kind == PlanEvent::Kind::AllGather) {
-      int64_t first = trace.getMember(number, level, 0);
-      gatherings[{level, first}].push_back(transfer);
-      if (failed(gather(level, first)))
+      int64_t first = trace.getMember(number, group, 0);
+      gatherings[{group, first}].push_back(transfer);
+      if (failed(gather(group, first)))
         return failure();
       continue;
     }
     int64_t to = transfer->to, from = transfer->from;
     bool sends = !transfer->hasSent, receives = !transfer->hasReceived;
     if (sends)
-      channels[{level, number, to}].sends.push_back(transfer);
+      channels[{group, number, to}].sends.push_back(transfer);
     if (receives)
-      channels[{level, from, number}].receives.push_back(transfer);
+      channels[{group, from, number}].receives.push_back(transfer);
     if (transfer->isDone())
       complete(transfer);
-    else if ((sends && failed(match(level, number, to))) ||
-             (receives && failed(match(level, from, number))))
+    else if ((sends && failed(match(group, number, to))) ||
+             (receives && failed(match(group, from, number))))
       return failure();
   }
   return success();
 }
 
-LogicalResult Checker::match(int64_t level, int64_t from, int64_t to) {
-  Channel &channel = channels[{level, from, to}];
+LogicalResult Checker::match(int64_t group, int64_t from, int64_t to) {
+  Channel &channel = channels[{group, from, to}];
   while (!channel.sends.empty() && !channel.receives.empty()) {
     std::shared_ptr<Transfer> send = channel.sends.front();
     std::shared_ptr<Transfer> receive = channel.receives.front();
@@ -215,14 +215,14 @@ LogicalResult Checker::match(int64_t level, int64_t from, int64_t to) {
   return success();
 }
 
-LogicalResult Checker::gather(int64_t level, int64_t first) {
-  auto &come = gatherings[{level, first}];
-  int64_t members = trace.getLevelSizes()[level];
+LogicalResult Checker::gather(int64_t group, int64_t first) {
+  auto &come = gatherings[{group, first}];
+  int64_t members = trace.getGroupSize(group);
   if (static_cast<int64_t>(come.size()) < members)
     return success();
   SmallVector<std::shared_ptr<Transfer>> all(members);
   for (std::shared_ptr<Transfer> &transfer : come)
-    all[trace.getGroupRank(transfer->start.rank, level)] = transfer;
+    all[trace.getGroupRank(transfer->start.rank, group)] = transfer;
   come.clear();
   for (const std::shared_ptr<Transfer> &to : all) {
     int64_t slot = to->target.getBytes() / members;
@@ -292,7 +292,7 @@ Checker::Progress Checker::wait(RankState &rank) {
 /// The lease of a peer that matches a rank's own; null while it is not open.
 Lease *Checker::getPeerLease(const Lease &lease, int64_t rank) {
   for (Lease &theirs : ranks[rank]->leases)
-    if (theirs.level == lease.level && theirs.number == lease.number)
+    if (theirs.group == lease.group && theirs.number == lease.number)
       return &theirs;
   return nullptr;
 }
@@ -306,11 +306,11 @@ bool Checker::canReadLeases(RankState &rank) {
     if (number < 1 || number > static_cast<int64_t>(rank.leases.size()))
       return true;
     const Lease &lease = rank.leases[number - 1];
-    int64_t members = trace.getLevelSizes()[lease.level];
+    int64_t members = trace.getGroupSize(lease.group);
     if (region.space.peer < 0 || region.space.peer >= members)
       return true;
     int64_t peer =
-        trace.getMember(rank.getRank(), lease.level, region.space.peer);
+        trace.getMember(rank.getRank(), lease.group, region.space.peer);
     return getPeerLease(lease, peer) != nullptr;
   });
 }
@@ -334,15 +334,18 @@ LogicalResult Checker::openLease(RankState &rank) {
     return error;
   }
   rank.leases.push_back(
-      {getMoment(rank), memory, event.level, rank.opened[event.level]++});
-  for (int64_t member = 0; member < trace.getLevelSizes()[event.level];
-       ++member)
-    wake(*ranks[trace.getMember(rank.getRank(), event.level, member)]);
+      {getMoment(rank), memory, event.group, rank.opened[event.group]++});
+  for (int64_t member = 0; member < trace.getGroupSize(event.group); ++member)
+    wake(*ranks[trace.getMember(rank.getRank(), event.group, member)]);
   return success();
 }
 
 LogicalResult Checker::startPull(RankState &rank) {
   const PlanEvent &event = *rank.event;
+  if (!event.happens) {
+    rank.open[event.token] = nullptr;
+    return success();
+  }
   const MemoryBox &source = event.inputs[0], &target = event.outputs[0];
   if (source.space.kind != MemorySpace::Kind::Leased ||
       source.space.number != event.lease || source.space.peer != event.from)
@@ -368,7 +371,7 @@ LogicalResult Checker::startPull(RankState &rank) {
   rank.open[event.token] = transfer;
   const Lease &lease = rank.leases[event.lease - 1];
   if (!source.isEmpty() &&
-      event.from != trace.getGroupRank(rank.getRank(), lease.level)) {
+      event.from != trace.getGroupRank(rank.getRank(), lease.group)) {
     ++proof.messages;
     proof.bytes += source.getBytes();
   }
@@ -392,17 +395,17 @@ Checker::Progress Checker::closeLease(RankState &rank) {
     note(error, transfer->start, "the pull starts here");
     return Progress::Fails;
   }
-  int64_t members = trace.getLevelSizes()[lease.level];
+  int64_t members = trace.getGroupSize(lease.group);
   bool fresh = !lease.closing, all = true;
   lease.closing = true;
   for (int64_t member = 0; member < members; ++member) {
-    int64_t peer = trace.getMember(rank.getRank(), lease.level, member);
+    int64_t peer = trace.getMember(rank.getRank(), lease.group, member);
     Lease *theirs = getPeerLease(lease, peer);
     all &= theirs && theirs->closing;
   }
   if (fresh && all)
     for (int64_t member = 0; member < members; ++member)
-      wake(*ranks[trace.getMember(rank.getRank(), lease.level, member)]);
+      wake(*ranks[trace.getMember(rank.getRank(), lease.group, member)]);
   lease.closed = all;
   return all ? Progress::Goes : Progress::Blocks;
 }

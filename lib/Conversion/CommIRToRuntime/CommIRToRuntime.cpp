@@ -55,6 +55,15 @@ private:
   Value getLevel(StringRef level) {
     return constant64(mesh.getLevelNumber(level));
   }
+  /// A group as the runtime names it: a level's number, or a set of them.
+  Value getGroup(ArrayAttr group) {
+    if (group.size() == 1)
+      return getLevel(cast<StringAttr>(group[0]).getValue());
+    int64_t code = int64_t(1) << 62;
+    for (auto level : group.getAsRange<StringAttr>())
+      code |= int64_t(1) << mesh.getLevelNumber(level);
+    return constant64(code);
+  }
   Value call(StringRef name, Type result, ValueRange operands);
   /// Calls a function that returns a status, and keeps the first failure.
   void callChecked(StringRef name, ValueRange operands);
@@ -208,11 +217,16 @@ LogicalResult FunctionConverter::convert(Operation &op) {
   if (!isLocalized(op))
     return op.emitOpError() << "must be lowered before the runtime is called; "
                                "run commir-to-spmd first";
-  if (auto level = op.getAttrOfType<StringAttr>("level");
-      level && mesh.getLevelNumber(level) < 0)
-    return op.emitOpError()
-           << "must name a level of the mesh (" << mesh.describeLevels()
-           << "), got '" << level.getValue() << "'";
+  SmallVector<Attribute> levels;
+  if (auto level = op.getAttrOfType<StringAttr>("level"))
+    levels.push_back(level);
+  if (auto group = op.getAttrOfType<ArrayAttr>("group"))
+    llvm::append_range(levels, group);
+  for (Attribute level : levels)
+    if (mesh.getLevelNumber(cast<StringAttr>(level)) < 0)
+      return op.emitOpError()
+             << "must name a level of the mesh (" << mesh.describeLevels()
+             << "), got '" << cast<StringAttr>(level).getValue() << "'";
   if (auto rank = dyn_cast<GroupRankOp>(op)) {
     Value found = call("mercury_rt_group_rank", i64,
                        {context, getLevel(rank.getLevel())});
@@ -288,7 +302,7 @@ void FunctionConverter::convert(ExchangeStartOp op) {
   auto guarded = scf::IfOp::create(builder, loc, op.getWhen(), false);
   builder.setInsertionPointToStart(guarded.thenBlock());
   callChecked("mercury_rt_exchange_start",
-              {context, getLevel(op.getLevel()), toI64(op.getTo()),
+              {context, getGroup(op.getGroup()), toI64(op.getTo()),
                getPointer(op.getSource()), getBytes(op.getSource()),
                toI64(op.getFrom()), getPointer(op.getTarget()),
                getBytes(op.getTarget()), tokenSlot});
@@ -300,9 +314,9 @@ void FunctionConverter::convert(AllGatherStartOp op) {
   LLVM::StoreOp::create(builder, loc, constant64(0), tokenSlot);
   int64_t bytes = cast<MemRefType>(op.getTarget().getType()).getDimSize(0);
   callChecked("mercury_rt_all_gather_start",
-              {context, getLevel(op.getLevel()), getPointer(op.getSource()),
+              {context, getGroup(op.getGroup()), getPointer(op.getSource()),
                getBytes(op.getSource()), getPointer(op.getTarget()),
-               constant64(bytes / mesh.getLevelSize(op.getLevel())),
+               constant64(bytes / mesh.getGroupSize(op.getGroup())),
                getPointer(op.getBytes()), tokenSlot});
   tokens[op.getToken()] = LLVM::LoadOp::create(builder, loc, i64, tokenSlot);
 }

@@ -101,7 +101,7 @@ void Job::fill(mercury_rt_sim_report &report) const {
 
 void Job::post(Lock &lock, int64_t sender, int64_t receiver, bool sends,
                const Post &post) {
-  Channel &channel = channels[{post.operation->level, sender, receiver}];
+  Channel &channel = channels[{post.operation->group, sender, receiver}];
   (sends ? channel.sends : channel.receives).push_back(post);
   ++post.operation->openMessages;
   if (channel.sends.empty() || channel.receives.empty())
@@ -112,7 +112,7 @@ void Job::post(Lock &lock, int64_t sender, int64_t receiver, bool sends,
   channel.receives.pop_front();
   const Operation &sent = *from.operation, &expected = *to.operation;
   std::string peer =
-      "group rank " + std::to_string(mesh.groupRank(sender, sent.level));
+      "group rank " + std::to_string(mesh.groupRank(sender, sent.group));
   std::string there = " (its operation " + std::to_string(sent.number) + ")";
   if (sent.kind != expected.kind)
     fail(lock, expected, MERCURY_RT_MISMATCH,
@@ -132,8 +132,9 @@ void Job::deliver(const Message &message) {
   Rank *sender = message.from.operation->rank;
   Rank *receiver = message.to.operation->rank;
   if (sender != receiver && message.from.bytes) {
-    bytesSent[message.from.operation->level] += message.from.bytes;
-    ++messages[message.from.operation->level];
+    int64_t level = mesh.crossedLevel(sender->number, receiver->number);
+    bytesSent[level] += message.from.bytes;
+    ++messages[level];
   }
   --message.from.operation->openMessages;
   --message.to.operation->openMessages;
@@ -209,7 +210,7 @@ int32_t Job::failBlocked(Lock &lock, int32_t code, const std::string &why) {
     state = " has ended its program";
   if (peer->isBlocked())
     state = " itself waits in " + describe(*peer->waitingFor);
-  int64_t member = mesh.groupRank(peer->number, blocked->operation->level);
+  int64_t member = mesh.groupRank(peer->number, blocked->operation->group);
   return fail(lock, *blocked->operation, code,
               why + ": it waits to " + (sends ? "send " : "receive ") +
                   bytesText(blocked->bytes) + (sends ? " to" : " from") +
@@ -220,7 +221,7 @@ int32_t Job::failBlocked(Lock &lock, int32_t code, const std::string &why) {
 std::string Job::describe(const Operation &operation) const {
   return mesh.rankName(operation.rank->number) + ", operation " +
          std::to_string(operation.number) + ", " + std::string(operation.kind) +
-         " on " + mesh.levelName(operation.level);
+         " on " + mesh.groupName(operation.group);
 }
 
 int32_t Job::fail(Lock &lock, const Operation &operation, int32_t code,

@@ -13,6 +13,7 @@
 #ifndef LIB_RUNTIME_SIM_MESH_H
 #define LIB_RUNTIME_SIM_MESH_H
 
+#include "mercury-rt/runtime.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,15 @@ struct Mesh {
   int64_t levels() const { return static_cast<int64_t>(sizes.size()); }
   bool hasLevel(int64_t level) const { return level >= 0 && level < levels(); }
 
+  /// The levels of a group, as a set of bits; 0 if there is no such group.
+  int64_t levelsOf(int64_t group) const {
+    if (hasLevel(group))
+      return INT64_C(1) << group;
+    int64_t set = group - MERCURY_RT_LEVELS(0);
+    return set > 0 && set >> levels() == 0 ? set : 0;
+  }
+  bool hasGroup(int64_t group) const { return levelsOf(group) != 0; }
+
   /// The distance in global ranks between neighbours on `level`.
   int64_t stride(int64_t level) const {
     int64_t stride = 1;
@@ -36,18 +46,55 @@ struct Mesh {
   }
   int64_t size() const { return stride(-1); }
 
-  int64_t groupRank(int64_t rank, int64_t level) const {
+  int64_t coordinate(int64_t rank, int64_t level) const {
     return rank / stride(level) % sizes[level];
   }
 
-  /// The global rank of member `member` of `rank`'s group on `level`.
-  int64_t memberOfGroup(int64_t rank, int64_t level, int64_t member) const {
-    return rank + (member - groupRank(rank, level)) * stride(level);
+  int64_t groupSize(int64_t group) const {
+    int64_t size = 1;
+    for (int64_t level = 0; level < levels(); ++level)
+      if (levelsOf(group) >> level & 1)
+        size *= sizes[level];
+    return size;
   }
 
-  std::string levelName(int64_t level) const {
-    return "level " + (hasLevel(level) ? "'" + names[level] + "'"
-                                       : "number " + std::to_string(level));
+  /// The group's ranks are row-major on its levels.
+  int64_t groupRank(int64_t rank, int64_t group) const {
+    int64_t member = 0;
+    for (int64_t level = 0; level < levels(); ++level)
+      if (levelsOf(group) >> level & 1)
+        member = member * sizes[level] + coordinate(rank, level);
+    return member;
+  }
+
+  /// The global rank of member `member` of `rank`'s group.
+  int64_t memberOfGroup(int64_t rank, int64_t group, int64_t member) const {
+    for (int64_t level = levels(); level-- > 0;)
+      if (levelsOf(group) >> level & 1) {
+        int64_t there = member % sizes[level];
+        rank += (there - coordinate(rank, level)) * stride(level);
+        member /= sizes[level];
+      }
+    return rank;
+  }
+
+  /// The outermost, so slowest, level on which two ranks differ.
+  int64_t crossedLevel(int64_t one, int64_t other) const {
+    int64_t level = 0;
+    while (coordinate(one, level) == coordinate(other, level))
+      ++level;
+    return level;
+  }
+
+  /// "level 'gpu'", "levels 'node', 'gpu'".
+  std::string groupName(int64_t group) const {
+    if (!hasGroup(group))
+      return "level number " + std::to_string(group);
+    std::string names;
+    for (int64_t level = 0; level < levels(); ++level)
+      if (levelsOf(group) >> level & 1)
+        names += (names.empty() ? "'" : ", '") + this->names[level] + "'";
+    return (hasLevel(group) ? "level " : "levels ") + names;
   }
 
   /// "rank 2 (node=1, gpu=0)".
@@ -55,7 +102,7 @@ struct Mesh {
     std::string at;
     for (int64_t level = 0; level < levels(); ++level)
       at += (level ? ", " : " (") + names[level] + "=" +
-            std::to_string(groupRank(rank, level));
+            std::to_string(coordinate(rank, level));
     return "rank " + std::to_string(rank) + at + (levels() ? ")" : "");
   }
 };

@@ -25,7 +25,7 @@ struct Operation {
   Rank *rank;
   int64_t number;
   std::string_view kind;
-  int64_t level;
+  int64_t group;
   int64_t openMessages = 0; // message ends that have not been served yet
   bool empty = false;       // nothing to send and nothing to receive
   bool waited = false;

@@ -41,19 +41,19 @@ Rank::Rank(Job &job, int64_t number) : job(job), number(number) {
   std::memset(memory.get(), 0xFF, rounded);
 }
 
-int64_t Rank::groupRank(int64_t level) {
-  if (job.mesh.hasLevel(level))
-    return job.mesh.groupRank(number, level);
+int64_t Rank::groupRank(int64_t group) {
+  if (job.mesh.hasGroup(group))
+    return job.mesh.groupRank(number, group);
   Lock lock(job.mutex);
   job.fail(lock, number, MERCURY_RT_INVALID,
            job.mesh.rankName(number) + ": the mesh has no " +
-               job.mesh.levelName(level) + "; levels are numbered from 0 to " +
+               job.mesh.groupName(group) + "; levels are numbered from 0 to " +
                std::to_string(job.mesh.levels() - 1));
   return -1;
 }
 
-int64_t Rank::groupSize(int64_t level) {
-  return groupRank(level) < 0 ? -1 : job.mesh.sizes[level];
+int64_t Rank::groupSize(int64_t group) {
+  return groupRank(group) < 0 ? -1 : job.mesh.groupSize(group);
 }
 
 int32_t Rank::fail(int32_t code, const char *message) {
@@ -66,18 +66,18 @@ int32_t Rank::fail(int32_t code, const char *message) {
   return job.fail(lock, number, code, at + (message ? message : "no message"));
 }
 
-Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t level,
+Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t group,
                        int64_t *token) {
   if (job.failed())
     return nullptr;
   job.progress();
   int64_t count = static_cast<int64_t>(operations.size());
-  operations.push_back({this, count + 1, kind, level});
+  operations.push_back({this, count + 1, kind, group});
   Operation &operation = operations.back();
 
-  if (!job.mesh.hasLevel(level))
+  if (!job.mesh.hasGroup(group))
     job.fail(lock, operation, MERCURY_RT_INVALID,
-             "the mesh has no such level; levels are numbered from 0 to " +
+             "the mesh has no such group; levels are numbered from 0 to " +
                  std::to_string(job.mesh.levels() - 1));
   else if (!token)
     job.fail(lock, operation, MERCURY_RT_INVALID,
@@ -103,7 +103,7 @@ void Rank::send(Lock &lock, Operation &operation, int64_t member,
   if (job.failed())
     return;
   char *data = const_cast<char *>(static_cast<const char *>(src));
-  int64_t to = job.mesh.memberOfGroup(number, operation.level, member);
+  int64_t to = job.mesh.memberOfGroup(number, operation.group, member);
   job.post(lock, number, to, /*sends=*/true, {&operation, data, bytes});
 }
 
@@ -111,24 +111,24 @@ void Rank::receive(Lock &lock, Operation &operation, int64_t member, void *dst,
                    int64_t bytes) {
   if (job.failed())
     return;
-  int64_t from = job.mesh.memberOfGroup(number, operation.level, member);
+  int64_t from = job.mesh.memberOfGroup(number, operation.group, member);
   job.post(lock, from, number, /*sends=*/false,
            {&operation, static_cast<char *>(dst), bytes});
 }
 
-int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
+int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
                             int64_t sendBytes, int64_t recvFrom, void *dst,
                             int64_t recvBytes, int64_t *token) {
   Lock lock(job.mutex);
-  Operation *operation = begin(lock, "exchange", level, token);
+  Operation *operation = begin(lock, "exchange", group, token);
   if (!operation)
     return job.firstFailure(lock);
   auto invalid = [&](const std::string &text) {
     return job.fail(lock, *operation, MERCURY_RT_INVALID, text);
   };
 
-  int64_t self = groupRank(level);
-  int64_t members = job.mesh.sizes[level];
+  int64_t self = groupRank(group);
+  int64_t members = job.mesh.groupSize(group);
   bool sends = sendBytes != 0, receives = recvBytes != 0;
   if (sendBytes < 0 || recvBytes < 0)
     return invalid("cannot send " + std::to_string(sendBytes) +
@@ -156,19 +156,19 @@ int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
   return finishStart(lock, *operation, token);
 }
 
-int32_t Rank::allGatherStart(int64_t level, const void *src, int64_t sendBytes,
+int32_t Rank::allGatherStart(int64_t group, const void *src, int64_t sendBytes,
                              void *dst, int64_t slotBytes,
                              const int64_t *bytesOfMember, int64_t *token) {
   Lock lock(job.mutex);
-  Operation *operation = begin(lock, "all_gather", level, token);
+  Operation *operation = begin(lock, "all_gather", group, token);
   if (!operation)
     return job.firstFailure(lock);
   auto invalid = [&](const std::string &text) {
     return job.fail(lock, *operation, MERCURY_RT_INVALID, text);
   };
 
-  int64_t self = groupRank(level);
-  int64_t members = job.mesh.sizes[level];
+  int64_t self = groupRank(group);
+  int64_t members = job.mesh.groupSize(group);
   char *slots = static_cast<char *>(dst);
   if (!bytesOfMember)
     return invalid("no table of the members' bytes; pass one entry a member");

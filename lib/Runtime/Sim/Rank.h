@@ -29,13 +29,13 @@ class Rank final : public mercury_rt_context {
 public:
   Rank(Job &job, int64_t number);
 
-  int64_t groupRank(int64_t level) override;
-  int64_t groupSize(int64_t level) override;
+  int64_t groupRank(int64_t group) override;
+  int64_t groupSize(int64_t group) override;
   void *arena() override { return memory.get(); }
-  int32_t exchangeStart(int64_t level, int64_t sendTo, const void *src,
+  int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                         int64_t sendBytes, int64_t recvFrom, void *dst,
                         int64_t recvBytes, int64_t *token) override;
-  int32_t allGatherStart(int64_t level, const void *src, int64_t sendBytes,
+  int32_t allGatherStart(int64_t group, const void *src, int64_t sendBytes,
                          void *dst, int64_t slotBytes,
                          const int64_t *bytesOfMember, int64_t *token) override;
   int32_t wait(int64_t token) override;
@@ -55,7 +55,7 @@ public:
 private:
   /// Counts one more operation; null if it may not start, the job then failed.
   Operation *begin(std::unique_lock<std::mutex> &lock, std::string_view kind,
-                   int64_t level, int64_t *token);
+                   int64_t group, int64_t *token);
   /// Posts the ends of a message of `operation` to and from a group member.
   void send(std::unique_lock<std::mutex> &lock, Operation &operation,
             int64_t member, const void *src, int64_t bytes);

@@ -43,7 +43,7 @@ LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
   Value whole = makeMemory(type, 1, placement);
   Value token = AllGatherStartOp::create(
       builder, loc, TokenType::get(nest.getContext()), getTile(own), slots,
-      /*bytes=*/Value(), level, builder.getStringAttr(cut.getAxis()));
+      /*bytes=*/Value(), builder.getArrayAttr(level), builder.getStringAttr(cut.getAxis()));
   WaitOp::create(builder, loc, token);
   ++transfers;
 

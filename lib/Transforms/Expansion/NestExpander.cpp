@@ -126,7 +126,8 @@ void NestExpander::exchange(StringAttr level, Value source, Value to,
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
   Value token =
       ExchangeStartOp::create(builder, loc, TokenType::get(nest.getContext()),
-                              source, to, target, from, level, always);
+                              source, to, target, from,
+                              builder.getArrayAttr(level), always);
   WaitOp::create(builder, loc, token);
   ++transfers;
 }

@@ -120,7 +120,7 @@ void NestExpander::allReduce(StoreOp store, StringAttr level,
     Value partial = getTileAt(result.memory, {});
     tokens.push_back(AllGatherStartOp::create(
         builder, loc, TokenType::get(nest.getContext()), partial, slots.back(),
-        /*bytes=*/Value(), level, /*axis=*/StringAttr()));
+        /*bytes=*/Value(), builder.getArrayAttr(level), /*axis=*/StringAttr()));
     sums.push_back(partial);
     ++transfers;
   }

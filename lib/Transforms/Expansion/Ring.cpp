@@ -100,7 +100,7 @@ LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
     Value from = wrap(add(rank, constant(hop)), parts);
     tokens.push_back(
         ExchangeStartOp::create(builder, loc, TokenType::get(nest.getContext()),
-                                source, to, target, from, level, when));
+                                source, to, target, from, builder.getArrayAttr(level), when));
     ++transfers;
   };
   auto waitForAll = [&] {

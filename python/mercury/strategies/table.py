@@ -73,7 +73,7 @@ _TABLE = (
     ),
     Strategy(
         name="double-ring",
-        summary="LongTrain: a ring over the fast level inside one over the slow level",
+        summary="LoongTrain: a ring over the fast level inside one over the slow level",
         program=attention,
         boundary=_tokens,
         recipe=lambda on: _split(

@@ -9,9 +9,10 @@
 |* program text runs on every rank; the context says which rank this is.
 |*
 |* Ranks. A mesh is an n-d grid of levels, outermost first, its ranks row-major.
-|* Every operation names a level by its number (outermost = 0) and speaks of
-|* *group* ranks: coordinates on that level, among the ranks that differ from
-|* this one on that level only. No call takes a global rank.
+|* Every operation names a group: a level by its number (outermost = 0), or
+|* several by MERCURY_RT_LEVELS. It speaks of *group* ranks: row-major
+|* coordinates on these levels, among the ranks that differ from this one on
+|* them only. No call takes a global rank.
 |*
 |* Failure. Every status is 0 or the code of the job's first failure. A failure
 |* on any rank ends the whole job: blocked waits return at once and every later
@@ -34,7 +35,10 @@
 #define MERCURY_RT_EXPORT __attribute__((visibility("default")))
 
 /** Grows whenever the meaning or the signature of anything here changes. */
-#define MERCURY_RT_ABI_VERSION 1
+#define MERCURY_RT_ABI_VERSION 2
+
+/** The group of several levels: bit l of `set` stands for level l. */
+#define MERCURY_RT_LEVELS(set) ((INT64_C(1) << 62) + (set))
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,14 +68,14 @@ typedef int32_t (*mercury_rt_entry)(mercury_rt_context *context,
 /** MERCURY_RT_ABI_VERSION of the library; a loader compares it with its own. */
 MERCURY_RT_EXPORT int32_t mercury_rt_abi_version(void);
 
-/** This rank's coordinate on `level`; -1, and the job fails, if there is no
-    such level. */
+/** This rank's rank in `group`; -1, and the job fails, if there is no
+    such group. */
 MERCURY_RT_EXPORT int64_t mercury_rt_group_rank(mercury_rt_context *context,
-                                                int64_t level);
+                                                int64_t group);
 
-/** The number of ranks along `level`; -1 as above. */
+/** The number of ranks of `group`; -1 as above. */
 MERCURY_RT_EXPORT int64_t mercury_rt_group_size(mercury_rt_context *context,
-                                                int64_t level);
+                                                int64_t group);
 
 /** The base of this rank's local arena, 64-byte aligned and as large as the run
     was told; null where that is 0. Its first contents are undefined. */
@@ -84,7 +88,7 @@ MERCURY_RT_EXPORT void *mercury_rt_arena(mercury_rt_context *context);
     rank on both sides is a local copy. Sets `*token`, to 0 if both sides are
     empty. */
 MERCURY_RT_EXPORT int32_t mercury_rt_exchange_start(
-    mercury_rt_context *context, int64_t level, int64_t send_to,
+    mercury_rt_context *context, int64_t group, int64_t send_to,
     const void *src, int64_t send_bytes, int64_t recv_from, void *dst,
     int64_t recv_bytes, int64_t *token);
 
@@ -95,7 +99,7 @@ MERCURY_RT_EXPORT int32_t mercury_rt_exchange_start(
     rank's own slot and must not overlap any other. Every member takes part, in
     the same order among its operations with each other member. */
 MERCURY_RT_EXPORT int32_t mercury_rt_all_gather_start(
-    mercury_rt_context *context, int64_t level, const void *src,
+    mercury_rt_context *context, int64_t group, const void *src,
     int64_t send_bytes, void *dst, int64_t slot_bytes,
     const int64_t *bytes_of_member, int64_t *token);
 
