@@ -171,6 +171,31 @@ def CommIR_AllGatherStartOp : CommIR_StartOp<"all_gather"> {
   }];
 }
 
+def CommIR_RedistributeOp : CommIR_Op<"redistribute"> {
+  let summary = "give a buffer another placement: the general exchange";
+  let description = [{
+    Both are memory of one slot, each placed in its own way. Every rank sends to
+    each other what it holds and the other shall hold: the intersection of two
+    shards, whatever their layouts. Complete when it returns.
+
+    ```mlir
+    // gpu:     0        1             0           1
+    //       [ i0 ]   [ i1 ]    =>   [ j0 ]     [ j1 ]     of [i, j]
+    commir.redistribute %rows to %columns
+        : !commir.buffer<[i, j], f32>, !commir.buffer<[i, j], f32>
+    ```
+
+    **Constraints**
+    - [redistribute.type] a buffer to redistribute `must keep its type`
+  }];
+  let arguments = (ins CommIR_BufferType:$source, CommIR_BufferType:$target);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $source `to` $target attr-dict `:` qualified(type($source)) `,`
+    qualified(type($target))
+  }];
+}
+
 def CommIR_LeaseOpenOp : CommIR_Op<"lease.open"> {
   let summary = "let the level's group read this rank's memory";
   let description = [{

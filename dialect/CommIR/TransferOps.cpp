@@ -109,3 +109,11 @@ LogicalResult CopyOp::canonicalize(CopyOp copy, PatternRewriter &rewriter) {
   rewriter.eraseOp(copy);
   return success();
 }
+
+LogicalResult RedistributeOp::verify() {
+  if (getSource().getType() != getTarget().getType())
+    return emitOpError() << "a buffer to redistribute must keep its type, got "
+                         << getSource().getType() << " and "
+                         << getTarget().getType();
+  return success();
+}

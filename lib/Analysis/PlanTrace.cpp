@@ -131,7 +131,7 @@ std::string PlanTrace::describeRank(int64_t rank) const {
 
 PlanCursor::PlanCursor(const PlanTrace &trace, int64_t rank)
     : trace(trace), code(*trace.code), rank(rank), numbers(code.numbers),
-      tiles(code.numTiles), tables(code.numTables) {}
+      tiles(code.numTiles), tables(code.tables) {}
 
 bool PlanCursor::fail(Operation *op, const Twine &why) {
   failed = true;
@@ -320,14 +320,16 @@ bool PlanCursor::makeTile(size_t at) {
     numbers[i.result] = tile.sizes[dim];
     return true;
   }
-  case Opcode::Table: {
+  case Opcode::Table:
+  case Opcode::KnownTable: {
     MemoryBox &tile = tiles[i.result];
     tile.space = {MemorySpace::Kind::Table, i.immediate};
     setElement(tile,
                cast<MemRefType>(i.op->getResult(0).getType()).getElementType());
     if (!setRowMajor(tile, i.list) || tile.getElements() > kMaxShards)
       return fail(i.op, "is not the size of a table");
-    tables[i.immediate].assign(tile.getElements(), 0);
+    if (i.opcode == Opcode::Table)
+      tables[i.immediate].assign(tile.getElements(), 0);
     return true;
   }
   case Opcode::StoreTable:
@@ -409,6 +411,7 @@ const PlanEvent *PlanCursor::next() {
     case Opcode::SubView:
     case Opcode::Dim:
     case Opcode::Table:
+    case Opcode::KnownTable:
     case Opcode::StoreTable:
     case Opcode::LoadTable:
       if (!makeTile(at))

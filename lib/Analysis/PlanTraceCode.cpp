@@ -349,7 +349,27 @@ LogicalResult Compiler::compileMemRef(Operation &op) {
     auto sizes =
         getAll(getMixedSizes(table.getType(), table.getDynamicSizes()));
     emit(Opcode::Table, table, -1, -1, sizes).succeeded();
-    code.instructions.back().immediate = code.numTables++;
+    code.instructions.back().immediate = code.tables.size();
+    code.tables.emplace_back();
+    return success();
+  }
+  if (auto get = dyn_cast<memref::GetGlobalOp>(op)) {
+    auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
+        get, get.getNameAttr());
+    auto values = global && global.getConstant()
+                      ? dyn_cast_or_null<DenseIntElementsAttr>(
+                            global.getInitialValueAttr())
+                      : DenseIntElementsAttr();
+    if (!values)
+      return op.emitOpError() << "is no constant table of integers, which is "
+                                 "all that a plan may share";
+    emit(Opcode::KnownTable, get, -1, -1,
+         getAll(getMixedSizes(get.getType(), {})))
+        .succeeded();
+    code.instructions.back().immediate = code.tables.size();
+    std::vector<int64_t> &table = code.tables.emplace_back();
+    for (const APInt &value : values)
+      table.push_back(value.getSExtValue());
     return success();
   }
   if (auto store = dyn_cast<memref::StoreOp>(op))

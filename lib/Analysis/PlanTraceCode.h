@@ -59,6 +59,7 @@ enum class Opcode : uint8_t {
   SubView,      // of tile a; list = offsets, sizes, strides, kept dimensions
   Dim,          // number result = size b of tile a
   Table,        // list = sizes
+  KnownTable,   // list = sizes; its entries are there from the start
   StoreTable,   // number a in tile b; list = indices
   LoadTable,    // number result = tile b; list = indices
   // control
@@ -103,7 +104,8 @@ struct Code {
   /// The numbers that a run begins with.
   std::vector<int64_t> numbers;
   size_t numTiles = 0;
-  size_t numTables = 0;
+  /// The tables that a run begins with.
+  std::vector<std::vector<int64_t>> tables;
 };
 
 /// Reads a function; null, with an error, when it has an op that is not known.

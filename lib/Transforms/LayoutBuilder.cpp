@@ -16,6 +16,16 @@ bool mlir::commir::isOneInterval(AxisAttr axis) {
   return kind == Layout::Kind::Block || kind == Layout::Kind::Bounds;
 }
 
+int64_t mlir::commir::getPieces(AxisAttr axis, int64_t shards) {
+  if (shards == 1 || isOneInterval(axis))
+    return 1;
+  if (axis.getLayout().getKind() == Layout::Kind::Zigzag)
+    return 2;
+  int64_t chunks =
+      llvm::divideCeil(axis.getExtent(), axis.getLayout().getChunk());
+  return llvm::divideCeil(chunks, shards);
+}
+
 int64_t mlir::commir::getLargestSize(AxisAttr axis, int64_t shards,
                                      int64_t divisor) {
   Layout layout = axis.getLayout().getLayout();
@@ -123,4 +133,46 @@ Value LayoutBuilder::size(AxisAttr axis, Value index, int64_t shards,
   }
   }
   return {};
+}
+
+LayoutBuilder::Piece LayoutBuilder::piece(AxisAttr axis, Value index,
+                                          int64_t shards, Value number,
+                                          int64_t divisor) {
+  auto add = [&](Value a, Value b) -> Value {
+    return arith::AddIOp::create(builder, loc, a, b);
+  };
+  auto sub = [&](Value a, Value b) -> Value {
+    return arith::SubIOp::create(builder, loc, a, b);
+  };
+  auto mul = [&](Value a, int64_t b) -> Value {
+    return arith::MulIOp::create(builder, loc, a, constant(b));
+  };
+  Value zero = constant(0), one = constant(1);
+  if (!index || getPieces(axis, shards) == 1) {
+    Value first = begin(axis, index, shards, divisor);
+    return {first, add(first, size(axis, index, shards, divisor)), zero};
+  }
+  assert(divisor == 1 && "a shard in pieces is cut along the axis itself");
+  if (axis.getLayout().getKind() == Layout::Kind::Zigzag) {
+    Value isFront = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, number, zero);
+    auto choose = [&](Value front, Value back) -> Value {
+      return arith::SelectOp::create(builder, loc, isFront, front, back);
+    };
+    int64_t blocks = 2 * shards;
+    Value mirrored = sub(constant(blocks - 1), index);
+    Value block = choose(index, mirrored);
+    Value front = sub(blockBound(axis.getExtent(), blocks, add(index, one)),
+                      blockBound(axis.getExtent(), blocks, index));
+    return {blockBound(axis.getExtent(), blocks, block),
+            blockBound(axis.getExtent(), blocks, add(block, one)),
+            choose(zero, front)};
+  }
+  int64_t chunk = axis.getLayout().getChunk();
+  Value extent = constant(axis.getExtent());
+  Value first = mul(add(mul(number, shards), index), chunk);
+  Value from = arith::MinSIOp::create(builder, loc, first, extent);
+  Value to = arith::MinSIOp::create(builder, loc, add(first, constant(chunk)),
+                                    extent);
+  return {from, to, mul(number, chunk)};
 }

@@ -21,6 +21,9 @@ namespace mlir::commir {
 /// Whether each shard of the axis is one interval, whatever their number.
 bool isOneInterval(AxisAttr axis);
 
+/// The most intervals that a shard of `shards` is made of.
+int64_t getPieces(AxisAttr axis, int64_t shards);
+
 /// The most positions of `axis / divisor` that a shard of `shards` touches.
 int64_t getLargestSize(AxisAttr axis, int64_t shards, int64_t divisor);
 
@@ -37,6 +40,17 @@ public:
   /// The first position of `axis / divisor` in that shard, which must be one
   /// interval.
   Value begin(AxisAttr axis, Value index, int64_t shards, int64_t divisor = 1);
+
+  /// One of the intervals that a shard is made of, and where it begins among
+  /// the shard's positions laid side by side.
+  struct Piece {
+    Value begin, end, local;
+  };
+
+  /// Interval `number` of shard `index` of `shards`, below getPieces(); empty
+  /// where the shard has fewer. A null index stands for the whole axis.
+  Piece piece(AxisAttr axis, Value index, int64_t shards, Value number,
+              int64_t divisor = 1);
 
 private:
   Value constant(int64_t value);

@@ -44,17 +44,16 @@ def MaterializeCommunication
       its own part.
     - R6: it is sharded along a shifted axis: the accumulator of a part goes to
       the rank that works on the part next (`travel`).
-    - R7: a buffer lives elsewhere outside: one level moves between two of its
-      dimensions (all-to-all), is dropped (gather) or added (slice).
-
+    - R7: a buffer lives elsewhere outside: it is redistributed.
+    - R8: no other rule brings it: it is redistributed to where the loops use
+      it, or from where they make it.
     - R9: shifts nest on several levels: the inner ring starts with what the
       outer one brought, and the outer hop runs under it.
 
     What a program means stays beside it, as a source: `commir-check-plan` reads
     it.
 
-    Fails when a program needs another rule (R8), or another way of one of these,
-    naming it.
+    Fails when a program needs another way of one of these, naming it.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];

@@ -48,31 +48,25 @@ commir.program @other_layout on @mesh axes(i = 64)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @not_one_interval on @mesh axes(i = 64 zigzag)
-    inputs(%A: !commir.buffer<[i], f32> inside []) outputs() {
+commir.program @fill_of_several_intervals on @mesh axes(i = 64 zigzag)
+    inputs() outputs(%A: !commir.buffer<[i], f32> inside []) {
   %r = commir.group_rank "gpu"
-  // expected-error@below {{is not one interval of its memory: axis 'i' is #commir.layout<zigzag> in 1 parts there, accessed in 4; this version does not lower that yet}}
   %a = commir.part %A [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  // expected-error@below {{works on a slice of its memory, which must be packed first}}
+  commir.fill %a with 0.0 : !commir.tile<[i], f32>
 }
 
 // -----
 
 commir.mesh @mesh(gpu = 4)
 commir.program @stripes_of_a_shard on @mesh axes(i = 64 striped(2))
-    inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu]) outputs() {
+    inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu])
+    outputs(%B: !commir.buffer<[i], f32> inside [i -> gpu]) {
   %r = commir.group_rank "gpu"
-  // expected-error@below {{axis 'i' is #commir.layout<striped(2)> in 4 parts there, accessed in 8}}
   %a = commir.part %A [i : %r of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @position_of_several_intervals on @mesh axes(sq = 64 zigzag)
-    inputs() outputs() {
-  %r = commir.group_rank "gpu"
-  // expected-error@below {{a part of axis 'sq' in layout #commir.layout<zigzag> is several intervals of positions; this version does not split a kernel over them yet}}
-  %p = commir.position sq : %r of 4
+  %b = commir.part %B [i : %r of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  // expected-error@below {{asks for one of 8 parts of axis 'i', which is #commir.layout<striped(2)> in 4 parts in its memory; this version does not lower that}}
+  commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
 }
 
 // -----

@@ -64,7 +64,7 @@ commir.program @slots on @mesh axes(i = 10, j = 9) inputs() outputs() {
 // CHECK: %[[ROWS:.*]] = arith.subi %[[HI]], %[[LO]]
 // CHECK: %[[P9:.*]] = arith.muli %[[P]], %c9
 // CHECK: %[[JLO:.*]] = arith.ceildivui %[[P9]], %c2
-// CHECK: %[[JAT:.*]] = arith.subi %[[JLO]], %c0
+// CHECK: %[[JAT:.*]] = arith.subi %[[JLO]], %{{.*}}
 // CHECK: %[[P1:.*]] = arith.addi %[[P]], %c1
 // CHECK: %[[P19:.*]] = arith.muli %[[P1]], %c9
 // CHECK: %[[JHI:.*]] = arith.ceildivui %[[P19]], %c2
@@ -304,6 +304,103 @@ commir.program @exchange_of_a_choice on @mesh axes(i = 10)
     %t = commir.exchange.start %now to %c0, %out from %c1 on "gpu" when %first : !commir.tile<[i], f32>, !commir.tile<[i], f32>
     commir.wait %t
   }
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Parts of several intervals
+//===----------------------------------------------------------------------===//
+
+// A zigzag part is a block from the front and one from the back: what is copied
+// out of the whole axis is copied in two pieces.
+// CHECK-LABEL: func.func @zigzag_in_two_pieces
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
+// CHECK: scf.for %[[PIECE:.*]] = %c0 to %c2
+// CHECK:   %[[FRONT:.*]] = arith.cmpi eq, %[[PIECE]], %c0
+// CHECK:   %[[BACK:.*]] = arith.subi %c7, %[[R]]
+// CHECK:   %[[BLOCK:.*]] = arith.select %[[FRONT]], %[[R]], %[[BACK]]
+// CHECK:   memref.subview
+// CHECK:   memref.subview
+// CHECK:   commir.copy
+commir.mesh @mesh(gpu = 4)
+commir.program @zigzag_in_two_pieces on @mesh axes(i = 64 zigzag)
+    inputs(%A: !commir.buffer<[i], f32> inside [])
+    outputs(%B: !commir.buffer<[i], f32> inside [i -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %b = commir.part %B [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// R8: the general exchange
+//===----------------------------------------------------------------------===//
+
+// One loop over the other members of the group: pack what that one shall hold,
+// exchange, unpack.
+// CHECK-LABEL: func.func @redistribute
+// CHECK: commir.copy
+// CHECK: %[[OUT:.*]] = memref.alloc() : memref<64xi8>
+// CHECK: %[[IN:.*]] = memref.alloc() : memref<64xi8>
+// CHECK: scf.for %{{.*}} = %c0 to %c3
+// CHECK:   %[[TO:.*]] = arith.remui
+// CHECK:   %[[FROM:.*]] = arith.remui
+// CHECK:   %[[PACKED:.*]] = memref.view %[[OUT]]
+// CHECK:   %[[CAME:.*]] = memref.view %[[IN]]
+// CHECK:   commir.copy
+// CHECK:   %[[TOKEN:.*]] = commir.exchange.start %{{.*}} to %[[TO]], %{{.*}} from %[[FROM]] on ["node", "gpu"]
+// CHECK:   commir.wait %[[TOKEN]]
+// CHECK:   commir.copy
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @redistribute on @mesh axes(i = 8, j = 6)
+    inputs(%A: !commir.buffer<[i, j], f32> inside [i -> (node, gpu)])
+    outputs(%B: !commir.buffer<[i, j], f32> inside [j -> (node, gpu)]) {
+  commir.redistribute %A to %B : !commir.buffer<[i, j], f32>, !commir.buffer<[i, j], f32>
+}
+
+// -----
+
+// Nothing is sent where the target is a slice of what each rank holds.
+// CHECK-LABEL: func.func @redistribute_slice
+// CHECK: commir.copy
+// CHECK-NOT: commir.exchange.start
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @redistribute_slice on @mesh axes(i = 8, j = 6)
+    inputs(%A: !commir.buffer<[i, j], f32> inside [i -> node])
+    outputs(%B: !commir.buffer<[i, j], f32> inside [i -> node, j -> gpu]) {
+  commir.redistribute %A to %B : !commir.buffer<[i, j], f32>, !commir.buffer<[i, j], f32>
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Packed documents
+//===----------------------------------------------------------------------===//
+
+// One kernel call a document, each on the queries and keys that lie in it.
+// CHECK: memref.global "private" constant @documents.documents : memref<3xi64> = dense<[0, 5, 14]>
+// CHECK-LABEL: func.func @documents(
+// CHECK: %[[TABLE:.*]] = memref.get_global @documents.documents
+// CHECK: scf.for %[[D:.*]] = %c0 to %c2
+// CHECK:   memref.load %[[TABLE]][%[[D]]]
+// CHECK:   commir.launch "attention_fwd" {{.*}} mask(causal)
+commir.mesh @mesh(gpu = 1)
+commir.program @documents on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [])
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32> inside [],
+            %LSE: !commir.buffer<[b, h, sq], f32> inside []) {
+  %q = commir.part %Q [] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %o = commir.part %O [] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %l = commir.part %LSE [] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+      at(%c0, %c0, %c0, %c0) mask(causal documents[0, 5, 14])
 }
 
 // -----

@@ -5,49 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 commir.mesh @mesh(gpu = 4)
-commir.program @pull on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{'commir.for' op needs rule R3 by pull (only rotate is lowered), which this version does not lower yet}}
-  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, reads pull) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @pull_of_one_buffer on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 by pull}}
-  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, via {B = "pull"}) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
 commir.program @chunks on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 in chunks (only whole parts are lowered)}}
+  // expected-error@below {{needs rule R3 in chunks by rotate ('B' must be read by pull to come in chunks)}}
   commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, chunks 2) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -80,32 +42,12 @@ commir.program @link_type on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-commir.mesh @mesh(row = 2, col = 2)
-commir.program @cannon on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 with several terms (Cannon's opening skew)}}
-  commir.for i of 2 parallel(row), j of 2 parallel(col),
-      k of 2 shift(by i on row, by j on col) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
 commir.mesh @mesh(gpu = 4)
 commir.program @several_parts_a_rank on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 with several parts a rank (J is not the ranks)}}
+  // expected-error@below {{needs rule R3 with several parts a rank by rotate ('B' must be read by pull)}}
   commir.for i of 4 parallel(gpu), j, k of 8 shift(by i on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -162,280 +104,12 @@ commir.program @slice_under_an_outer_loop on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-commir.mesh @mesh(gpu = 4)
-commir.program @r6_result_along_a_shifted_axis on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32> replicate [gpu])
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R6 ('C' is sharded along a shifted axis)}}
-  commir.for j of 4 parallel(gpu), k, i of 4 shift(by j on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r8_another_layout on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> at [i -> gpu zigzag],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('A' moves from [i -> gpu zigzag] to [i -> gpu])}}
-  commir.for i of 4 parallel(gpu), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r6_deliver on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R6 by deliver (only travel is lowered)}}
-  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results deliver) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 2)
-commir.program @r9_results_travel_twice on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R9 (results travel along two nested loops)}}
-  commir.for j, k of 4 parallel(node, gpu), i_node in i of 2 shift(by k on node, offset 1),
-      i_gpu in i of 2 shift(by k on gpu, offset 1) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 2)
-commir.program @r8_reshard_over_two_levels on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> at [j -> (node, gpu)]) {
-  // expected-error@below {{needs rule R8 ('C' moves from [i -> (node, gpu)] to [j -> (node, gpu)])}}
-  commir.for i of 4 parallel(node, gpu), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 4)
-commir.program @r8_two_axes_move on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> gpu, k -> node],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('A' moves along two of its axes)}}
-  commir.for i, j of 8 parallel(node, gpu), k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r8_gather_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('A' is sharded over 'gpu', where another of its axes is parallel)}}
-  commir.for i of 4 parallel(gpu), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('A' is sharded over 'gpu', where another of its axes is parallel)}}
-  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-// The rank that computes part (row, col) holds part (col, row).
-commir.mesh @mesh(row = 2, col = 2)
-commir.program @r8_levels_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> (col, row)],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('A' is cut along 'i' otherwise than the loops run)}}
-  commir.for i of 4 parallel(row, col), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(row = 2, col = 2)
-commir.program @r8_result_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> (col, row)]) {
-  // expected-error@below {{needs rule R8 ('C' is cut along 'i' otherwise than the loops run)}}
-  commir.for i of 4 parallel(row, col), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(row = 2, col = 2)
-commir.program @r8_replicated_over_the_outer_level on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> replicate [row],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('A' is cut along 'i' otherwise than the loops run)}}
-  commir.for i of 4 parallel(row, col), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r8_result_where_no_loop_runs on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R8 ('C' is sharded over 'gpu', where no loop over 'i' runs in parallel)}}
-  commir.for i of 4, j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r8_result_along_another_axis on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [j -> gpu]) {
-  // expected-error@below {{needs rule R8 ('C' is sharded over 'gpu', where no loop over 'j' runs in parallel)}}
-  commir.for i of 4 parallel(gpu), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r8_result_whole_everywhere on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> replicate [gpu]) {
-  // expected-error@below {{needs rule R8 ('C' is whole on each rank of 'gpu', which makes a part of it)}}
-  commir.for i of 4 parallel(gpu), j, k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @r8_shifted_on_one_level_of_two on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32> shard [k -> node])
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R8 ('B' is shifted on one of the levels that it moves over)}}
+  // expected-error@below {{needs rule R3 ('B' moves along other axes or levels too, or is cut otherwise than the loops run)}}
   commir.for i of 8 parallel(node, gpu), j, k of 4 shift(by i on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -623,28 +297,6 @@ commir.program @stored_load on @mesh axes(i = 8)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @documents on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
-    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32>,
-           %K: !commir.buffer<[b, sk, h, 8], f32>)
-    outputs(%O: !commir.buffer<[b, sq, h, 8], f32>,
-            %LSE: !commir.buffer<[b, h, sq], f32>) {
-  commir.for b, h, sq, sk {
-    %q = commir.load %Q : !commir.buffer<[b, sq, h, 8], f32>
-    %k = commir.load %K : !commir.buffer<[b, sk, h, 8], f32>
-    // expected-error@below {{has a mask of documents, which this version does not lower yet}}
-    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k) mask(causal documents[0, 5, 14])
-        : (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>,
-           !commir.tile<[b, sk, h, 8], f32>)
-        -> (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
-    commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
-        : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
-        to !commir.buffer<[b, sq, h, 8], f32>, !commir.buffer<[b, h, sq], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
 commir.program @scale_that_is_no_f64 on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
     inputs(%Q: !commir.buffer<[b, sq, h, 8], f32>,
            %K: !commir.buffer<[b, sk, h, 8], f32>)
@@ -717,6 +369,25 @@ commir.program @divided_sum on @mesh axes(i = 8, j = 8, k = 8)
     %b = commir.load %B : !commir.buffer<[k/2, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
         : (!commir.tile<[i, k/2], f32>, !commir.tile<[k/2, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 ('A' moves along other axes or levels too, or is cut otherwise than the loops run)}}
+  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
         -> !commir.tile<[i, j], f32>
     commir.store %c to %C merge(sum) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>

@@ -223,7 +223,6 @@ commir.program @gather_over_one_of_two_levels on @mesh axes(i = 12, j = 12, k = 
 // CHECK: %[[AHEAD:.*]] = arith.addi %[[T]], %[[R]]
 // CHECK: %[[AWRAP:.*]] = arith.addi %[[AHEAD]], %[[N]]
 // CHECK: %[[PART:.*]] = arith.remui %[[AWRAP]], %[[N]]
-// CHECK: %[[OWN:.*]] = arith.cmpi eq, %[[PART]], %[[R]]
 // CHECK: %[[SLOT:.*]] = arith.remui %[[T]], %c2
 // CHECK: %[[T1:.*]] = arith.addi %[[T]], %[[ONE]]
 // CHECK: %[[BEYOND:.*]] = arith.addi %[[T1]], %[[R]]
@@ -231,16 +230,17 @@ commir.program @gather_over_one_of_two_levels on @mesh axes(i = 12, j = 12, k = 
 // CHECK: %[[NEXT:.*]] = arith.remui %[[BWRAP]], %[[N]]
 // CHECK: %[[NEXTSLOT:.*]] = arith.remui %[[T1]], %c2
 // CHECK: %[[WHEN:.*]] = arith.cmpi ult, %[[T1]], %[[N]]
-// CHECK: %[[KEPT:.*]] = commir.part %B [k : %[[R]] of 4] :
-// CHECK: %[[CAME:.*]] = commir.part %[[SLOTS]] slot %[[SLOT]] [k : %[[PART]] of 4] :
-// CHECK: %[[NOW:.*]] = arith.select %[[OWN]], %[[KEPT]], %[[CAME]]
-// CHECK: %[[INTO:.*]] = commir.part %[[SLOTS]] slot %[[NEXTSLOT]] [k : %[[NEXT]] of 4] :
 // CHECK: %[[LEFT:.*]] = arith.addi %[[R]], %c-1
 // CHECK: %[[LWRAP:.*]] = arith.addi %[[LEFT]], %[[N]]
 // CHECK: %[[TO:.*]] = arith.remui %[[LWRAP]], %[[N]]
 // CHECK: %[[RIGHT:.*]] = arith.addi %[[R]], %[[ONE]]
 // CHECK: %[[RWRAP:.*]] = arith.addi %[[RIGHT]], %[[N]]
 // CHECK: %[[FROM:.*]] = arith.remui %[[RWRAP]], %[[N]]
+// CHECK: %[[OWN:.*]] = arith.cmpi eq, %[[PART]], %[[R]]
+// CHECK: %[[KEPT:.*]] = commir.part %B [k : %[[R]] of 4] :
+// CHECK: %[[CAME:.*]] = commir.part %[[SLOTS]] slot %[[SLOT]] [k : %[[PART]] of 4] :
+// CHECK: %[[NOW:.*]] = arith.select %[[OWN]], %[[KEPT]], %[[CAME]]
+// CHECK: %[[INTO:.*]] = commir.part %[[SLOTS]] slot %[[NEXTSLOT]] [k : %[[NEXT]] of 4] :
 // CHECK: %[[TOKEN:.*]] = commir.exchange.start %[[NOW]] to %[[TO]], %[[INTO]] from %[[FROM]] on "gpu" when %[[WHEN]] :
 // CHECK: %[[A:.*]] = commir.part %A [i : %[[R]] of 4, k : %[[PART]] of 4] :
 // CHECK: %[[MINE:.*]] = commir.part %B [k : %[[PART]] of 4] :
@@ -304,19 +304,15 @@ commir.program @ring_backwards on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK-LABEL: commir.program @ring_with_an_offset
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[SLOTS:.*]] = commir.alloc slots 2
-// CHECK: %[[SUM:.*]] = arith.addi {{.*}}, %[[R]]
-// CHECK: %[[AHEAD:.*]] = arith.addi %[[SUM]], %c1
+// CHECK: %[[PHASE:.*]] = arith.addi %[[R]], %c1
+// CHECK: %[[AHEAD:.*]] = arith.addi %{{.*}}, %[[PHASE]]
 // CHECK: %[[WRAP:.*]] = arith.addi %[[AHEAD]], %[[N:c4.*]] :
 // CHECK: %[[FIRST:.*]] = arith.remui %[[WRAP]], %[[N]]
+// CHECK: %[[HOP:.*]] = arith.remui %c1{{.*}}, %[[N]]
+// CHECK: %[[LEFT:.*]] = arith.subi %[[R]], %[[HOP]]
 // CHECK: %[[OWN:.*]] = commir.part %B [k : %[[R]] of 4] :
 // CHECK: %[[SLOT0:.*]] = commir.part %[[SLOTS]] slot %c0{{.*}} [k : %[[FIRST]] of 4] :
-// CHECK: %[[LEFT:.*]] = arith.addi %[[R]], %c-1
-// CHECK: %[[LWRAP:.*]] = arith.addi %[[LEFT]], %[[N]]
-// CHECK: %[[TO:.*]] = arith.remui %[[LWRAP]], %[[N]]
-// CHECK: %[[RIGHT:.*]] = arith.addi %[[R]], %c1
-// CHECK: %[[RWRAP:.*]] = arith.addi %[[RIGHT]], %[[N]]
-// CHECK: %[[FROM:.*]] = arith.remui %[[RWRAP]], %[[N]]
-// CHECK: %[[TOKEN:.*]] = commir.exchange.start %[[OWN]] to %[[TO]], %[[SLOT0]] from %[[FROM]] on "gpu" when %true
+// CHECK: %[[TOKEN:.*]] = commir.exchange.start %[[OWN]] to %[[TO:.*]], %[[SLOT0]] from %[[FROM:.*]] on "gpu" when %true
 // CHECK-NEXT: commir.wait %[[TOKEN]]
 // CHECK: scf.for %[[T:.*]] = %
 // CHECK: %[[T1:.*]] = arith.addi %[[T]], %c1
@@ -343,7 +339,7 @@ commir.program @ring_with_an_offset on @mesh axes(i = 8, j = 8, k = 8)
 
 // An offset counts modulo the parts; -6 is 2. Backwards, step 2 comes home.
 // CHECK-LABEL: commir.program @ring_backwards_with_a_negative_offset
-// CHECK: arith.addi %{{.*}}, %c-2
+// CHECK: arith.remui %c2{{.*}}, %c4
 // CHECK: commir.exchange.start {{.*}} when %true
 // CHECK: scf.for
 // CHECK: %[[NOTHOME:.*]] = arith.cmpi ne, %{{.*}}, %c2

@@ -122,17 +122,7 @@ commir.program @r6_shifted_reduction on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK-LABEL: commir.program @r7_input
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[INSIDE:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {} : !commir.buffer<[i, k], f32>
-// CHECK: commir.part %A [i : %[[R]] of 4, k : %[[R]] of 4]
-// CHECK: %[[OUT:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64, k = 4 : i64}
-// CHECK: %[[IN:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64, k = 4 : i64}
-// CHECK: scf.for
-// CHECK:   %[[PACKED:.*]] = commir.part %[[OUT]] [i : %[[TO:.*]] of 4, k : %[[R]] of 4]
-// CHECK:   %[[BOX:.*]] = commir.part %A [i : %[[TO]] of 4, k : %[[R]] of 4]
-// CHECK:   commir.copy %[[BOX]] to %[[PACKED]]
-// CHECK:   %[[CAME:.*]] = commir.part %[[IN]] [i : %[[R]] of 4, k : %[[FROM:.*]] of 4]
-// CHECK:   commir.exchange.start %[[PACKED]] to %[[TO]], %[[CAME]] from %[[FROM]] on "gpu"
-// CHECK:   %[[THERE:.*]] = commir.part %[[INSIDE]] [i : %[[R]] of 4, k : %[[FROM]] of 4]
-// CHECK:   commir.copy %[[CAME]] to %[[THERE]]
+// CHECK: commir.redistribute %A to %[[INSIDE]] :
 // CHECK: %[[READ:.*]] = commir.part %[[INSIDE]] [i : %[[R]] of 4]
 // CHECK: commir.launch "matmul" ins(%[[READ]],
 commir.mesh @mesh(gpu = 4)
@@ -155,10 +145,7 @@ commir.program @r7_input on @mesh axes(i = 8, j = 8, k = 8)
 
 // CHECK-LABEL: commir.program @r7_output
 // CHECK: commir.launch "matmul"
-// CHECK: scf.for
-// CHECK:   commir.exchange.start
-// CHECK:   %[[THERE:.*]] = commir.part %C [i : %{{.*}} of 4, j : %{{.*}} of 4]
-// CHECK:   commir.copy %{{.*}} to %[[THERE]]
+// CHECK: commir.redistribute %{{.*}} to %C :
 commir.mesh @mesh(gpu = 4)
 commir.program @r7_output on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
@@ -177,10 +164,8 @@ commir.program @r7_output on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// A part of a whole copy is there already.
 // CHECK-LABEL: commir.program @r7_slice
-// CHECK: commir.copy
-// CHECK-NOT: commir.exchange.start
+// CHECK: commir.redistribute %A to %{{.*}} :
 commir.mesh @mesh(gpu = 4)
 commir.program @r7_slice on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32> at [],

@@ -34,8 +34,12 @@ private:
   LogicalResult convert(Operation &op);
   void convert(ExchangeStartOp op);
   void convert(AllGatherStartOp op);
-  SmallVector<Value> loopOver(Value tile);
+  void convert(LeaseOpenOp op);
+  void convert(LeaseMemoryOp op);
+  LogicalResult convert(PullStartOp op);
   Value getBits(Value tile);
+  void callOnElements(StringRef kind, Value source, Value target,
+                      function_ref<Value(OpBuilder &, Value, Value)> combine);
   void convert(CopyOp op);
   void convert(AccumulateOp op);
   LogicalResult convertFlat(Operation *op, StringRef kernel, Value source,
@@ -259,6 +263,17 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     return convert(exchange), success();
   if (auto gather = dyn_cast<AllGatherStartOp>(op))
     return convert(gather), success();
+  if (auto open = dyn_cast<LeaseOpenOp>(op))
+    return convert(open), success();
+  if (auto memory = dyn_cast<LeaseMemoryOp>(op))
+    return convert(memory), success();
+  if (auto pull = dyn_cast<PullStartOp>(op))
+    return convert(pull);
+  if (auto close = dyn_cast<LeaseCloseOp>(op)) {
+    callChecked("mercury_rt_lease_close",
+                {context, tokens.lookup(close.getLease())});
+    return success();
+  }
   if (auto fill = dyn_cast<FillOp>(op)) {
     auto element = cast<FloatType>(
         cast<MemRefType>(fill.getTile().getType()).getElementType());
@@ -321,23 +336,90 @@ void FunctionConverter::convert(AllGatherStartOp op) {
   tokens[op.getToken()] = LLVM::LoadOp::create(builder, loc, i64, tokenSlot);
 }
 
+void FunctionConverter::convert(LeaseOpenOp op) {
+  LLVM::StoreOp::create(builder, loc, constant64(0), tokenSlot);
+  int64_t bytes = cast<MemRefType>(op.getMemory().getType()).getDimSize(0);
+  // An argument is as large as its caller made it.
+  if (ShapedType::isDynamic(bytes))
+    bytes = std::numeric_limits<int64_t>::max();
+  callChecked("mercury_rt_lease_open",
+              {context, getGroup(op.getGroup()), getPointer(op.getMemory()),
+               constant64(bytes), tokenSlot});
+  tokens[op.getLease()] = LLVM::LoadOp::create(builder, loc, i64, tokenSlot);
+}
+
+void FunctionConverter::convert(LeaseMemoryOp op) {
+  Value slot = LLVM::AllocaOp::create(builder, loc, pointer, pointer,
+                                      constant64(1));
+  LLVM::StoreOp::create(builder, loc, LLVM::ZeroOp::create(builder, loc, pointer),
+                        slot);
+  callChecked("mercury_rt_lease_address",
+              {context, tokens.lookup(op.getLease()), toI64(op.getPeer()),
+               slot});
+  op.getMemory().replaceAllUsesWith(
+      makeMemory(LLVM::LoadOp::create(builder, loc, pointer, slot)));
+}
+
+/// Both tiles as rows of bytes: what follows the last dimension that either of
+/// them cuts lies together, and what comes before it is counted in rows.
+LogicalResult FunctionConverter::convert(PullStartOp op) {
+  auto type = cast<MemRefType>(op.getSource().getType());
+  auto source =
+      memref::ExtractStridedMetadataOp::create(builder, loc, op.getSource());
+  auto target =
+      memref::ExtractStridedMetadataOp::create(builder, loc, op.getTarget());
+  int64_t rank = type.getRank();
+  Value rows = constant(1), length = constant(1);
+  Value fromPitch = constant(0), toPitch = constant(0);
+  auto isEqual = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+  };
+  auto choose = [&](Value condition, Value a, Value b) -> Value {
+    return arith::SelectOp::create(builder, loc, condition, a, b);
+  };
+  // From the innermost dimension: it joins a row as long as rows of both sides
+  // are side by side; from then on it counts rows.
+  Value open = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  for (int64_t dim = rank; dim-- > 0;) {
+    Value size = source.getSizes()[dim];
+    Value from = source.getStrides()[dim], to = target.getStrides()[dim];
+    Value joins = arith::AndIOp::create(
+        builder, loc, open,
+        arith::AndIOp::create(builder, loc, isEqual(from, length),
+                              isEqual(to, length)));
+    // The first dimension that does not join gives the distance of rows.
+    Value first = arith::AndIOp::create(
+        builder, loc, open,
+        arith::XOrIOp::create(
+            builder, loc, joins,
+            arith::ConstantIntOp::create(builder, loc, 1, 1)));
+    fromPitch = choose(first, from, fromPitch);
+    toPitch = choose(first, to, toPitch);
+    rows = choose(joins, rows, arith::MulIOp::create(builder, loc, rows, size));
+    length = choose(joins, arith::MulIOp::create(builder, loc, length, size),
+                    length);
+    open = joins;
+  }
+  Value bytes = constant(type.getElementTypeBitWidth() / 8);
+  auto inBytes = [&](Value elements) {
+    return toI64(arith::MulIOp::create(builder, loc, elements, bytes));
+  };
+  LLVM::StoreOp::create(builder, loc, constant64(0), tokenSlot);
+  auto guarded = scf::IfOp::create(builder, loc, op.getWhen(), false);
+  builder.setInsertionPointToStart(guarded.thenBlock());
+  callChecked("mercury_rt_pull_start",
+              {context, tokens.lookup(op.getLease()), toI64(op.getPeer()),
+               getPointer(op.getSource()), inBytes(fromPitch),
+               getPointer(op.getTarget()), inBytes(toPitch), inBytes(length),
+               toI64(rows), tokenSlot});
+  builder.setInsertionPointAfter(guarded);
+  tokens[op.getToken()] = LLVM::LoadOp::create(builder, loc, i64, tokenSlot);
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
-
-/// Opens a loop over each dimension of a tile; the insertion point is inside.
-SmallVector<Value> FunctionConverter::loopOver(Value tile) {
-  SmallVector<Value> indices;
-  int64_t rank = cast<MemRefType>(tile.getType()).getRank();
-  Value zero = constant(0), one = constant(1);
-  for (int64_t dim = 0; dim < rank; ++dim) {
-    Value size = memref::DimOp::create(builder, loc, tile, dim);
-    auto loop = scf::ForOp::create(builder, loc, zero, size, one);
-    indices.push_back(loop.getInductionVar());
-    builder.setInsertionPointToStart(loop.getBody());
-  }
-  return indices;
-}
 
 /// The same memory as integers. A copy need not know what it copies, and LLVM's
 /// back ends do not know all vectors of bf16.
@@ -350,19 +432,64 @@ Value FunctionConverter::getBits(Value tile) {
       .getResult(0);
 }
 
+/// Calls a function of its own, one for each type of tile, that works on two
+/// tiles element by element: in line, code would grow with every use.
+void FunctionConverter::callOnElements(
+    StringRef kind, Value source, Value target,
+    function_ref<Value(OpBuilder &, Value, Value)> combine) {
+  auto type = cast<MemRefType>(source.getType());
+  std::string name;
+  llvm::raw_string_ostream(name) << "mercury_" << kind << "_" << type.getRank()
+                                 << "_" << type.getElementType();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(module.getBody());
+    auto callee = func::FuncOp::create(
+        builder, loc, name,
+        builder.getFunctionType({type, target.getType()}, {}));
+    callee.setPrivate();
+    callee->setAttr("no_inline", builder.getUnitAttr());
+    builder.setInsertionPointToStart(callee.addEntryBlock());
+    // Elements of the innermost dimension follow one another in every tile.
+    SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
+    if (!strides.empty())
+      strides.back() = 1;
+    auto row = MemRefType::get(
+        type.getShape(), type.getElementType(),
+        StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic,
+                               strides));
+    Value from =
+        memref::CastOp::create(builder, loc, row, callee.getArgument(0));
+    Value to = memref::CastOp::create(builder, loc, row, callee.getArgument(1));
+    SmallVector<Value> indices;
+    Value zero = constant(0), one = constant(1);
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      Value size = memref::DimOp::create(builder, loc, from, dim);
+      auto loop = scf::ForOp::create(builder, loc, zero, size, one);
+      indices.push_back(loop.getInductionVar());
+      builder.setInsertionPointToStart(loop.getBody());
+    }
+    Value element = memref::LoadOp::create(builder, loc, from, indices);
+    Value before = memref::LoadOp::create(builder, loc, to, indices);
+    memref::StoreOp::create(builder, loc, combine(builder, element, before), to,
+                            indices);
+    builder.setInsertionPointToEnd(&callee.getBody().front());
+    func::ReturnOp::create(builder, loc);
+  }
+  func::CallOp::create(builder, loc, name, TypeRange(),
+                       ValueRange{source, target});
+}
+
 void FunctionConverter::convert(CopyOp op) {
-  Value source = getBits(op.getSource()), target = getBits(op.getTarget());
-  SmallVector<Value> indices = loopOver(source);
-  Value element = memref::LoadOp::create(builder, loc, source, indices);
-  memref::StoreOp::create(builder, loc, element, target, indices);
+  callOnElements("copy", getBits(op.getSource()), getBits(op.getTarget()),
+                 [](OpBuilder &, Value element, Value) { return element; });
 }
 
 void FunctionConverter::convert(AccumulateOp op) {
-  SmallVector<Value> indices = loopOver(op.getSource());
-  Value part = memref::LoadOp::create(builder, loc, op.getSource(), indices);
-  Value sum = memref::LoadOp::create(builder, loc, op.getTarget(), indices);
-  sum = arith::AddFOp::create(builder, loc, sum, part);
-  memref::StoreOp::create(builder, loc, sum, op.getTarget(), indices);
+  callOnElements("accumulate", op.getSource(), op.getTarget(),
+                 [&](OpBuilder &builder, Value element, Value sum) -> Value {
+                   return arith::AddFOp::create(builder, loc, sum, element);
+                 });
 }
 
 /// Calls a kernel on rows of elements.

@@ -12,30 +12,13 @@ using namespace mlir;
 using namespace mlir::commir;
 
 LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
-  SmallVector<Attribute> factors = getFactors(mesh, cut);
-  if (!llvm::all_of(factors, llvm::IsaPred<StringAttr>))
-    return needsRule("R8", "'" + getName(buffer) +
-                               "' is gathered from a strided placement");
+  SmallVector<Attribute> levels = getFactors(mesh, cut);
   Value argument = program.getBody().getArgument(buffer);
   Value own = memory[argument];
-  PlacementAttr inside = program.getBinding(buffer).getInside();
-  PlacementAttr placement = dropCuts(inside, cut.getAxis());
-  // Of several levels the fast ones come first, each within its own group.
-  while (factors.size() > 1) {
-    factors.pop_back();
-    SmallVector<CutAttr> cuts(placement.getCuts());
-    cuts.push_back(CutAttr::get(nest.getContext(), cut.getAxis(), factors,
-                                cut.getLayout()));
-    auto outer = PlacementAttr::get(nest.getContext(), cuts);
-    FailureOr<Value> gathered = reshard(getName(buffer), own, inside, outer);
-    if (failed(gathered))
-      return failure();
-    own = *gathered;
-    inside = outer;
-  }
-  auto level = cast<StringAttr>(factors.front());
+  PlacementAttr placement = dropCuts(getInside(buffer), cut.getAxis());
+  ArrayAttr group = builder.getArrayAttr(levels);
   auto type = cast<BufferType>(own.getType());
-  int64_t size = mesh.getLevelSize(level);
+  int64_t size = mesh.getGroupSize(group);
   Location loc = nest.getLoc();
   NamedAttribute part(builder.getStringAttr(cut.getAxis()),
                       builder.getI64IntegerAttr(size));
@@ -43,7 +26,7 @@ LogicalResult NestExpander::gather(int64_t buffer, CutAttr cut) {
   Value whole = makeMemory(type, 1, placement);
   Value token = AllGatherStartOp::create(
       builder, loc, TokenType::get(nest.getContext()), getTile(own), slots,
-      /*bytes=*/Value(), builder.getArrayAttr(level), builder.getStringAttr(cut.getAxis()));
+      /*bytes=*/Value(), group, builder.getStringAttr(cut.getAxis()));
   WaitOp::create(builder, loc, token);
   ++transfers;
 

@@ -90,8 +90,13 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
       return kernel.emitOpError() << "must have each result stored once";
     unsigned number = output.getUses().begin()->getOperandNumber();
     Value buffer = store.getBuffers()[number];
-    auto [part, slot] = departing.lookup(buffer);
-    outputs.push_back(part ? getTile(part, slot) : getTile(memory[buffer]));
+    auto leaving = departing.find(buffer);
+    if (leaving == departing.end() || leaving->second.empty()) {
+      outputs.push_back(getTile(memory[buffer]));
+      continue;
+    }
+    auto [part, slot] = leaving->second.back();
+    outputs.push_back(getTile(part, slot));
   }
 
   // Positions matter to a mask and to grouped heads, not otherwise.
@@ -107,9 +112,6 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
     positions.push_back(matters ? getPosition(getBoundDim(kernel, dim))
                                 : constant(0));
   }
-  if (masked && !kernel.getMask()->getDocuments().empty())
-    return kernel.emitOpError()
-           << "has a mask of documents, which this version does not lower yet";
   LaunchOp::create(builder, kernel.getLoc(), kernel.getKernelAttr(), inputs,
                    outputs, positions, kernel.getMaskAttr(),
                    kernel->getAttrOfType<FloatAttr>("scale"),
@@ -136,7 +138,7 @@ LogicalResult NestExpander::startOutputs() {
       Type wide = getAccumulatorType(kernel);
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       BindingAttr binding = program.getBinding(number);
-      PlacementAttr partial = getPartialPlacement(store, binding.getInside());
+      PlacementAttr partial = getPartialPlacement(store, getInside(number));
       // The buffer itself will do when it is as wide and lies as it is made.
       Value accumulator = buffer;
       if (wide != type.getElementType() ||
@@ -161,30 +163,27 @@ void NestExpander::fillWithIdentity(StoreOp store, size_t result, Value tile) {
 
 /// What ranks made in parts is merged, rounded to the buffer's type, and
 /// brought to where the buffer lives outside.
-LogicalResult NestExpander::finishOutputs() {
+void NestExpander::finishOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
-    if (!getReducedLevels(store).empty() && failed(reduceOverRanks(store)))
-      return failure();
+    if (!getReducedLevels(store).empty())
+      reduceOverRanks(store);
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      BindingAttr binding = program.getBinding(number);
+      PlacementAttr inside = getInside(number);
       Value made = memory[buffer];
       if (made == buffer)
         continue;
-      bool stays =
-          isSamePlacement(program, binding.getInside(), binding.getBoundary());
+      bool stays = isSamePlacement(program, inside,
+                                   program.getBinding(number).getBoundary());
       auto type = cast<BufferType>(buffer.getType());
       if (stays || made.getType() != type) {
-        Value rounded =
-            stays ? buffer : makeMemory(type, 1, binding.getInside());
+        Value rounded = stays ? buffer : makeMemory(type, 1, inside);
         Value source = getTileAt(made, {}), target = getTileAt(rounded, {});
         CopyOp::create(builder, nest.getLoc(), source, target);
         made = rounded;
       }
-      if (!stays && failed(reshard(binding.getName(), made, binding.getInside(),
-                                   binding.getBoundary(), buffer)))
-        return failure();
+      if (!stays)
+        reshard(made, inside, buffer);
     }
   }
-  return success();
 }

@@ -148,8 +148,10 @@ LogicalResult NestExpander::expand() {
   if (failed(checkStores()))
     return failure();
   for (LoopAttr loop : loops)
-    if (failed(checkShift(loop)))
-      return failure();
+    if (loop.getShift() && loop.isParallel() && loop.getParts() != 1)
+      return needsRule("R3 of a parallel loop", "its parts are spread already");
+  if (failed(placeOutputs()))
+    return failure();
   llvm::SetVector<int64_t> inputs;
   for (LoadOp load : nest.getBody().getOps<LoadOp>())
     inputs.insert(cast<BlockArgument>(load.getBuffer()).getArgNumber());
@@ -164,8 +166,9 @@ LogicalResult NestExpander::expand() {
   if (failed(emitLoops(0)))
     return failure();
   builder.setInsertionPoint(nest);
-  if (failed(finishOutputs()))
-    return failure();
+  for (Value lease : llvm::reverse(leases))
+    LeaseCloseOp::create(builder, nest.getLoc(), lease);
+  finishOutputs();
   nest.erase();
   return success();
 }
@@ -177,7 +180,7 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   if (loop.getParts() == 1)
     return emitLoops(at + 1);
   if (loop.getShift())
-    return emitRing(at, getRingLevels(loop).front());
+    return emitRing(at);
   if (loop.isParallel()) {
     auto levels = *getLevelsOfAxes(program, mesh, loop);
     llvm::StringMap<Part> before = parts;

@@ -19,12 +19,15 @@ namespace mlir::commir {
 /// The element type of a buffer or a tile.
 Type getElementType(Value value);
 
-/// A buffer that moves around the ring of a shifted loop.
+/// A buffer whose parts come to a rank one a step of a shifted loop.
 struct Ring {
   Value buffer;                   // as the program names it
   Value own;                      // the memory of this rank's shard
   Value slots;                    // two parts: one being read, one arriving
   SmallVector<StringAttr> levels; // what the shifted axis is cut over
+  StringAttr level;               // the one of them that this loop moves along
+  Value lease;                    // by which parts are pulled; null: they rotate
+  SmallVector<StringAttr> group;  // whom it is given to
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others.
@@ -40,6 +43,29 @@ struct Traveller {
   Value partial;                  // two parts: one made, one on its way out
   Value incoming;                 // the part that arrives
   SmallVector<StringAttr> levels; // what the shifted axis is cut over
+};
+
+/// The results of one store that move along a shifted loop.
+struct TravellingStore {
+  StoreOp store;
+  SmallVector<Traveller> results;
+  bool delivered; // straight to the owners, rather than from rank to rank
+};
+
+/// A shifted loop while it is emitted.
+struct ShiftedLoop {
+  LoopAttr loop;
+  StringAttr axis;
+  StringAttr level; // of its only term, where it has but one
+  int64_t parts, direction, offset;
+  Value phase; // the part that the rank starts with, before it is wrapped
+};
+
+/// One step of it.
+struct RingStep {
+  Value step, part, slot;
+  Value next, nextPart, nextSlot;
+  Value more; // whether there is a next step
 };
 
 /// Where a result is merged, and how that is cut.
@@ -65,33 +91,74 @@ private:
     int64_t count = 1;
   };
 
+  /// How an input comes to the ranks that use it: around rings, gathered along
+  /// one cut, or by the general exchange.
+  struct Movement {
+    CutAttr cut;
+    SmallVector<LoopAttr> rings;
+    bool exchanges = false;
+  };
+
   LogicalResult checkStores();
   LogicalResult checkDivided(StoreOp store);
-  LogicalResult checkOutput(StoreOp store, int64_t buffer);
-  LogicalResult checkShift(LoopAttr loop);
+  bool isMadeInPlace(StoreOp store, int64_t buffer);
+  LogicalResult placeOutputs();
+  FailureOr<Movement> findMovement(int64_t buffer);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
-  LogicalResult addToRing(int64_t buffer, CutAttr cut, LoopAttr loop);
+  LogicalResult addToRings(int64_t buffer, const Movement &movement);
   bool travels(StoreOp store, LoopAttr loop);
   LogicalResult addTravellers(LoopAttr loop);
-  Value getTravelTile(const Traveller &traveller, StringRef axis,
-                      StringAttr level, Value memory, Value part,
-                      Value slot = {});
-  FailureOr<Value> reshard(StringRef name, Value source, PlacementAttr from,
-                           PlacementAttr to, Value target = {});
+  Value getTravelTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                      Value memory, Value part, Value slot = {});
+  Value reshard(Value source, PlacementAttr to, Value target = {});
+  PlacementAttr getTouchedPlacement(BufferType type);
+  /// Where a buffer lives while the nest runs.
+  PlacementAttr getInside(int64_t buffer) {
+    auto moved = touched.find(buffer);
+    return moved == touched.end() ? program.getBinding(buffer).getInside()
+                                  : moved->second;
+  }
+  bool isInMeshOrder(ArrayRef<StringAttr> levels);
   LogicalResult startOutputs();
-  LogicalResult finishOutputs();
+  void finishOutputs();
   void fillWithIdentity(StoreOp store, size_t result, Value tile);
   SmallVector<StringAttr> getReducedLevels(StoreOp store);
   PlacementAttr getPartialPlacement(StoreOp store, PlacementAttr inside);
-  LogicalResult reduceOverRanks(StoreOp store);
+  PlacementAttr getMergedPlacement(StoreOp store, PlacementAttr inside);
+  PlacementAttr addCut(PlacementAttr placement, StringRef axis,
+                       StringAttr level);
+  void reduceOverRanks(StoreOp store);
   void allReduce(StoreOp store, StringAttr level,
                  MutableArrayRef<Accumulator> results);
   void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
                      MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   LogicalResult emitLoops(size_t at);
-  LogicalResult emitRing(size_t at, StringAttr level);
+  LogicalResult emitRing(size_t at);
+  LogicalResult emitSteps(size_t at, const ShiftedLoop &shifted);
+  /// The part that step `step` works on.
+  Value getPartAt(const ShiftedLoop &shifted, Value step);
+  Value isOwnPart(const ShiftedLoop &shifted, const Ring &member, Value part);
+  Part getPartOf(const ShiftedLoop &shifted, const Ring &member, Value part);
+  Value getOwnTile(const ShiftedLoop &shifted, const Ring &member, Value part);
+  Value getSkew(const ShiftedLoop &shifted, const Ring &member);
+  void openRing(const ShiftedLoop &shifted, const Ring &member,
+                SmallVectorImpl<Value> &tokens);
+  Value startArrival(const ShiftedLoop &shifted, const Ring &member,
+                     const RingStep &step, std::optional<Part> chunk);
+  Value startPull(const ShiftedLoop &shifted, const Ring &member, Value part,
+                  Value slot, Value when, std::optional<Part> chunk);
+  Value startExchange(StringAttr level, Value source, Value to, Value target,
+                      Value from, Value when);
+  void waitForAll(SmallVectorImpl<Value> &tokens);
+  std::pair<Value, Value> getDelivery(const ShiftedLoop &shifted, Value part);
+  Value getTotalTile(const ShiftedLoop &shifted, const Traveller &traveller);
+  void openTravel(const ShiftedLoop &shifted);
+  void startTravel(const ShiftedLoop &shifted, const RingStep &step,
+                   SmallVectorImpl<Value> &tokens);
+  void mergeTravel(const ShiftedLoop &shifted, const RingStep &step);
+  void closeTravel(const ShiftedLoop &shifted);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
   Value getPosition(DimAttr dim);
@@ -112,6 +179,9 @@ private:
   }
   Value getRank(StringAttr level);
   SmallVector<StringAttr> getRingLevels(LoopAttr loop);
+  size_t getTerms(LoopAttr loop) {
+    return loop.getShift() ? loop.getShift().getLevels().size() : 0;
+  }
   bool isParallelOver(StringRef axis, StringRef level);
   bool isShiftedOver(StringRef axis, StringRef level);
   bool followsLoops(CutAttr cut);
@@ -172,6 +242,8 @@ private:
   llvm::StringMap<Value> ranks;
   /// Where the tile of each input is read, and each output merged.
   DenseMap<Value, Value> memory;
+  /// What R8 moves to where the loops use it, or from where they make it.
+  DenseMap<int64_t, PlacementAttr> touched;
   /// Where the steps of shifted loops, outermost first, find their part of a
   /// buffer.
   DenseMap<Value, SmallVector<Arrival>> arrived;
@@ -180,10 +252,11 @@ private:
   /// The buffers in the ring of each shifted loop.
   llvm::StringMap<SmallVector<Ring>> rings;
   /// The results that travel along each shifted loop, by store.
-  llvm::StringMap<SmallVector<std::pair<StoreOp, SmallVector<Traveller>>>>
-      travellers;
-  /// Where a step of a shifted loop makes its part of a result.
-  DenseMap<Value, std::pair<Value, Value>> departing;
+  llvm::StringMap<SmallVector<TravellingStore>> travellers;
+  /// Where the steps of shifted loops, outermost first, make their part of a
+  /// result.
+  DenseMap<Value, SmallVector<std::pair<Value, Value>>> departing;
+  SmallVector<Value> leases;
 };
 
 } // namespace mlir::commir

@@ -71,40 +71,56 @@ void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
                    ValueRange(), MaskAttr(), FloatAttr(), IntegerAttr());
 }
 
+/// The placement once the ranks have merged: each reduced level has shared the
+/// sum out along the axis that it cuts, innermost.
+PlacementAttr NestExpander::getMergedPlacement(StoreOp store,
+                                               PlacementAttr inside) {
+  PlacementAttr merged = getPartialPlacement(store, inside);
+  for (StringAttr level : getReducedLevels(store))
+    for (CutAttr cut : inside.getCuts())
+      if (cut.hasLevel(level))
+        merged = addCut(merged, cut.getAxis(), level);
+  return merged;
+}
+
+PlacementAttr NestExpander::addCut(PlacementAttr placement, StringRef axis,
+                                   StringAttr level) {
+  SmallVector<Attribute> factors;
+  SmallVector<CutAttr> cuts;
+  for (CutAttr cut : placement.getCuts()) {
+    if (cut.getAxis() == axis)
+      factors.append(cut.getFactors().begin(), cut.getFactors().end());
+    else
+      cuts.push_back(cut);
+  }
+  factors.push_back(level);
+  cuts.push_back(CutAttr::get(nest.getContext(), axis, factors, LayoutAttr()));
+  return PlacementAttr::get(nest.getContext(), cuts);
+}
+
 /// Merges the partial results of a store over the levels that reduce it.
-LogicalResult NestExpander::reduceOverRanks(StoreOp store) {
+void NestExpander::reduceOverRanks(StoreOp store) {
   SmallVector<Accumulator> results;
   for (Value buffer : store.getBuffers()) {
     int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-    PlacementAttr inside = program.getBinding(number).getInside();
+    PlacementAttr inside = getInside(number);
     results.push_back({memory[buffer], getPartialPlacement(store, inside)});
   }
   for (StringAttr level : getReducedLevels(store)) {
     SmallVector<StringRef> axes;
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      for (CutAttr cut : program.getBinding(number).getInside().getCuts())
+      for (CutAttr cut : getInside(number).getCuts())
         if (cut.hasLevel(level))
           axes.push_back(cut.getAxis());
     }
     if (axes.empty())
       allReduce(store, level, results);
-    else if (axes.size() == results.size())
-      reduceScatter(store, level, axes, results);
     else
-      return needsRule("R8", "one result of a pair is replicated, the other "
-                             "sharded");
+      reduceScatter(store, level, axes, results);
   }
-  for (auto [buffer, result] : llvm::zip_equal(store.getBuffers(), results)) {
-    int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-    if (!isSamePlacement(program, result.placement,
-                         program.getBinding(number).getInside()))
-      return needsRule("R8", "'" + getName(number) +
-                                 "' is cut over a level inside one that "
-                                 "reduces it");
+  for (auto [buffer, result] : llvm::zip_equal(store.getBuffers(), results))
     memory[buffer] = result.memory;
-  }
-  return success();
 }
 
 /// R4: everybody's partial results, merged by everybody in the order of ranks,
@@ -155,23 +171,14 @@ void NestExpander::reduceScatter(StoreOp store, StringAttr level,
     Scattered &part = moved.emplace_back();
     part.axis = axis;
     part.partial = result.memory;
-    SmallVector<Attribute> factors;
-    SmallVector<CutAttr> cuts;
-    for (CutAttr cut : result.placement.getCuts()) {
-      if (cut.getAxis() == axis)
-        factors.append(cut.getFactors().begin(), cut.getFactors().end());
-      else
-        cuts.push_back(cut);
-    }
-    for (Attribute factor : factors)
+    for (Attribute factor : result.placement.getCut(axis)
+                                ? result.placement.getCut(axis).getFactors()
+                                : ArrayRef<Attribute>())
       if (auto own = dyn_cast<StringAttr>(factor))
         part.levels.push_back(own);
-    factors.push_back(level);
     part.levels.push_back(level);
-    auto others = PlacementAttr::get(nest.getContext(), cuts);
-    cuts.push_back(
-        CutAttr::get(nest.getContext(), axis, factors, LayoutAttr()));
-    result.placement = PlacementAttr::get(nest.getContext(), cuts);
+    PlacementAttr others = dropCuts(result.placement, axis);
+    result.placement = addCut(result.placement, axis, level);
     auto type = cast<BufferType>(part.partial.getType());
     NamedAttribute box(builder.getStringAttr(axis),
                        builder.getI64IntegerAttr(getRanks(part.levels)));

@@ -4,6 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Step t of a shifted loop works on part p(t) = (d*t + sum(m_l * r_l) + o) mod J
+// while p(t+1) arrives: from the neighbour that works on it now (rotate), or out
+// of its owner's memory (pull). A part that is the rank's own is not moved.
+//
+// R9: rings nest when several levels cut one axis. What the outer ring brought
+// is where the inner one starts, and is sent on while that one runs. Pulling
+// needs no outer ring: the innermost reads the owner, wherever that is.
+//
+//===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
@@ -11,210 +21,372 @@
 using namespace mlir;
 using namespace mlir::commir;
 
-LogicalResult NestExpander::addToRing(int64_t buffer, CutAttr cut,
-                                      LoopAttr loop) {
-  ShiftAttr shift = loop.getShift();
+LogicalResult NestExpander::addToRings(int64_t buffer,
+                                       const Movement &movement) {
+  StringRef name = getName(buffer);
+  BufferType type = program.getBufferType(buffer);
   Value argument = program.getBody().getArgument(buffer);
-  Value own = memory[argument];
-  auto via =
-      shift.getVia()
-          ? dyn_cast_or_null<StringAttr>(shift.getVia().get(getName(buffer)))
-          : StringAttr();
-  if (via ? via == "pull" : shift.getReads() == ReadVia::Pull)
-    return needsRule("R3 by pull", "only rotate is lowered");
-  if (shift.getChunks() != 1)
-    return needsRule("R3 in chunks", "only whole parts are lowered");
-  if (shift.getLink() && shift.getLink() != getElementType(own))
-    return needsRule("R3 with a link type", "parts travel as they are stored");
-  for (LoopAttr outer : loops) {
-    if (outer == loop)
-      break;
-    for (DimAttr dim : program.getBufferType(buffer).getDims())
-      if (!outer.isParallel() && outer.getParts() > 1 && !dim.isConstant() &&
-          outer.isOver(dim.getAxis()) &&
-          !(outer.getShift() && outer.getAxes() == loop.getAxes()))
-        return needsRule("R3 under a loop over the buffer", "a slice moves");
-  }
-  Ring ring{argument, own, {}, {}};
-  int64_t count = 1;
-  for (Attribute factor : getFactors(mesh, cut)) {
+  Ring ring{argument, memory[argument], {}, {}, {}, {}, {}};
+  int64_t shards = 1;
+  for (Attribute factor : getFactors(mesh, movement.cut)) {
     auto level = dyn_cast<StringAttr>(factor);
     if (!level)
       return needsRule("R3 of a strided placement", "a part is in pieces");
     ring.levels.push_back(level);
-    count *= mesh.getLevelSize(level);
+    shards *= mesh.getLevelSize(level);
   }
-  NamedAttribute part(loop.getAxes().front(), builder.getI64IntegerAttr(count));
-  ring.slots = makeMemory(
-      cast<BufferType>(own.getType()), /*slots=*/2,
-      dropCuts(program.getBinding(buffer).getInside(), cut.getAxis()), part);
-  rings[loop.getName()].push_back(ring);
+
+  // Outermost first, as the loops are.
+  SmallVector<std::pair<LoopAttr, StringAttr>> moves;
+  bool pulls = false;
+  for (LoopAttr loop : loops) {
+    if (!llvm::is_contained(movement.rings, loop))
+      continue;
+    ShiftAttr shift = loop.getShift();
+    auto via = shift.getVia()
+                   ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
+                   : StringAttr();
+    bool pulled = via ? via == "pull" : shift.getReads() == ReadVia::Pull;
+    if (!moves.empty() && pulled != pulls)
+      return needsRule("R9 by rotate and pull",
+                       "'" + name + "' moves in two ways along one axis");
+    pulls = pulled;
+    for (StringAttr level : getRingLevels(loop))
+      if (llvm::is_contained(ring.levels, level))
+        moves.emplace_back(loop, level);
+    if (shift.getLink() && shift.getLink() != getElementType(ring.own))
+      return needsRule("R3 with a link type",
+                       "parts travel as they are stored");
+    if (!pulls && shift.getChunks() != 1)
+      return needsRule("R3 in chunks by rotate",
+                       "'" + name + "' must be read by pull to come in chunks");
+  }
+  if (moves.size() != movement.rings.size())
+    return needsRule("R3 along two levels of one loop",
+                     "'" + name + "' moves along both");
+  int64_t count = shards;
+  for (auto [loop, level] : moves) {
+    int64_t size = mesh.getLevelSize(level);
+    count = count / size * loop.getParts();
+    if (!pulls && loop.getParts() != size)
+      return needsRule("R3 with several parts a rank by rotate",
+                       "'" + name + "' must be read by pull");
+    if (pulls && loop != moves.back().first && loop.getParts() != size)
+      return needsRule("R9 with several parts a rank",
+                       "the outer loop has more parts than ranks");
+    for (LoopAttr outer : loops) {
+      if (outer == loop)
+        break;
+      for (DimAttr dim : type.getDims())
+        if (!outer.isParallel() && outer.getParts() > 1 && !dim.isConstant() &&
+            outer.isOver(dim.getAxis()) &&
+            !(outer.getShift() && outer.getAxes() == loop.getAxes()))
+          return needsRule("R3 under a loop over the buffer", "a slice moves");
+    }
+  }
+
+  StringAttr axis = moves.back().first.getAxes().front();
+  NamedAttribute part(axis, builder.getI64IntegerAttr(count));
+  PlacementAttr others = dropCuts(getInside(buffer), axis.getValue());
+  auto local = cast<BufferType>(ring.own.getType());
+  if (pulls) {
+    for (auto [loop, level] : moves)
+      ring.group.push_back(level);
+    if (!isInMeshOrder(ring.group))
+      return needsRule("R3 by pull", "loops over levels in another order than "
+                                     "the mesh's");
+    ring.lease = LeaseOpenOp::create(
+        builder, nest.getLoc(), LeaseType::get(nest.getContext()), ring.own,
+        builder.getArrayAttr(
+            SmallVector<Attribute>(ring.group.begin(), ring.group.end())));
+    leases.push_back(ring.lease);
+    moves.erase(moves.begin(), moves.end() - 1);
+  }
+  for (auto [loop, level] : moves) {
+    ring.level = level;
+    ring.slots = makeMemory(local, /*slots=*/2, others, part);
+    rings[loop.getName()].push_back(ring);
+  }
   return success();
 }
 
-/// R9: rings nest when several levels cut one axis. What the outer ring brought
-/// is where the inner one starts, and is sent on while that one runs.
-///
-/// Step t works on part p(t) = (d*t + r + o) mod n while p(t+1) arrives from
-/// the neighbour that works on it now. A part that comes home is not sent: the
-/// rank kept its own.
-LogicalResult NestExpander::emitRing(size_t at, StringAttr level) {
-  LoopAttr loop = loops[at];
-  ShiftAttr shift = loop.getShift();
-  StringAttr axis = loop.getAxes().front();
-  int64_t parts = loop.getParts(), d = shift.getDirection();
-  int64_t o = ((shift.getOffset() % parts) + parts) % parts;
-  Location loc = nest.getLoc();
+Value NestExpander::getPartAt(const ShiftedLoop &shifted, Value step) {
+  Value ahead = step;
+  if (shifted.direction == -1)
+    ahead = arith::SubIOp::create(builder, nest.getLoc(),
+                                  constant(shifted.parts), step);
+  ahead = add(ahead, shifted.phase);
+  return wrap(ahead, shifted.parts);
+}
 
-  Value rank = getRank(level);
-  // The part of a step, and whether it is the rank's own.
-  auto partAt = [&](Value step) {
-    Value ahead = step;
-    if (d == -1)
-      ahead = arith::SubIOp::create(builder, loc, constant(parts), step);
-    ahead = add(ahead, rank);
-    return wrap(o == 0 ? ahead : add(ahead, constant(o)), parts);
+/// Part `part` of the shifted loop in the cut of a buffer: among the parts that
+/// the outer rings are at.
+NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
+                                           const Ring &member, Value part) {
+  Part found;
+  for (StringAttr level : member.levels) {
+    Value index = part;
+    int64_t size = shifted.parts;
+    if (level != member.level) {
+      index = visiting.lookup({shifted.axis, level});
+      size = mesh.getLevelSize(level);
+      if (!index)
+        index = getRank(level);
+    }
+    found.index = found.index ? add(mul(found.index, size), index) : index;
+    found.count *= size;
+  }
+  return found;
+}
+
+/// Whether the rank's own memory holds the part. For what is pulled, the parts
+/// that the outer loops are at count too: no ring brought them.
+Value NestExpander::isOwnPart(const ShiftedLoop &shifted, const Ring &member,
+                              Value part) {
+  Location loc = nest.getLoc();
+  auto isEqual = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
   };
-  auto isOwn = [&](Value part) -> Value {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, part,
-                                 rank);
+  int64_t each = shifted.parts / mesh.getLevelSize(member.level);
+  Value owner = part;
+  if (each != 1)
+    owner = arith::DivUIOp::create(builder, loc, part, constant(each));
+  Value own = isEqual(owner, getRank(member.level));
+  if (!member.lease)
+    return own;
+  for (StringAttr level : member.levels)
+    if (Value outer = visiting.lookup({shifted.axis, level});
+        outer && level != member.level)
+      own = arith::AndIOp::create(builder, loc, own,
+                                  isEqual(outer, getRank(level)));
+  return own;
+}
+
+Value NestExpander::getOwnTile(const ShiftedLoop &shifted, const Ring &member,
+                               Value part) {
+  return getHeldTile(member, {shifted.axis, getPartOf(shifted, member, part)});
+}
+
+Value NestExpander::startExchange(StringAttr level, Value source, Value to,
+                                  Value target, Value from, Value when) {
+  ++transfers;
+  return ExchangeStartOp::create(
+      builder, nest.getLoc(), TokenType::get(nest.getContext()), source, to,
+      target, from, builder.getArrayAttr(level), when);
+}
+
+void NestExpander::waitForAll(SmallVectorImpl<Value> &tokens) {
+  for (Value token : tokens)
+    WaitOp::create(builder, nest.getLoc(), token);
+  tokens.clear();
+}
+
+/// Reads a part, or one chunk of it, out of its owner's memory.
+Value NestExpander::startPull(const ShiftedLoop &shifted, const Ring &member,
+                              Value part, Value slot, Value when,
+                              std::optional<Part> chunk) {
+  Location loc = nest.getLoc();
+  int64_t each = shifted.parts / mesh.getLevelSize(member.level);
+  Value owner = part;
+  if (each != 1)
+    owner = arith::DivUIOp::create(builder, loc, part, constant(each));
+  Value peer;
+  for (StringAttr level : member.group) {
+    Value at = level == member.level
+                   ? owner
+                   : visiting.lookup({shifted.axis, level});
+    peer = peer ? add(mul(peer, mesh.getLevelSize(level)), at) : at;
+  }
+  Value theirs = LeaseMemoryOp::create(builder, loc, member.own.getType(),
+                                       member.lease, peer);
+  Part whole = getPartOf(shifted, member, part);
+  if (chunk) {
+    whole.index = add(mul(whole.index, chunk->count), chunk->index);
+    whole.count *= chunk->count;
+  }
+  std::pair<StringRef, Part> at(shifted.axis, whole);
+  Value source = getTileAt(theirs, at);
+  Value target = getTileAt(member.slots, at, slot);
+  ++transfers;
+  return PullStartOp::create(builder, loc, TokenType::get(nest.getContext()),
+                             source, target, member.lease, peer, when);
+}
+
+/// How far the first part of a rank lies from its own: what the offset and the
+/// ranks on the other levels add. Null where nothing does.
+Value NestExpander::getSkew(const ShiftedLoop &shifted, const Ring &member) {
+  Value skew = shifted.offset ? constant(shifted.offset) : Value();
+  for (StringAttr level : getRingLevels(shifted.loop)) {
+    if (level == member.level)
+      continue;
+    Value term = mul(getRank(level), shifted.parts / mesh.getLevelSize(level));
+    skew = skew ? add(skew, term) : term;
+  }
+  return skew;
+}
+
+/// The opening hop: the first part, where it is not the rank's own.
+void NestExpander::openRing(const ShiftedLoop &shifted, const Ring &member,
+                            SmallVectorImpl<Value> &tokens) {
+  Value skew = getSkew(shifted, member);
+  if (!skew)
+    return;
+  Location loc = nest.getLoc();
+  Value zero = constant(0), first = getPartAt(shifted, zero);
+  if (member.lease) {
+    Value truth = arith::ConstantIntOp::create(builder, loc, 1, 1);
+    Value other = arith::XOrIOp::create(
+        builder, loc, isOwnPart(shifted, member, first), truth);
+    tokens.push_back(
+        startPull(shifted, member, first, zero, other, std::nullopt));
+    return;
+  }
+  Value rank = getRank(member.level);
+  Value hop = arith::RemUIOp::create(builder, loc, skew,
+                                     constant(shifted.parts));
+  Value back = arith::SubIOp::create(builder, loc, rank, hop);
+  Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  Value source = getOwnTile(shifted, member, rank);
+  std::pair<StringRef, Part> at(shifted.axis, getPartOf(shifted, member, first));
+  Value target = getTileAt(member.slots, at, zero);
+  tokens.push_back(startExchange(member.level, source,
+                                 wrap(back, shifted.parts), target,
+                                 wrap(add(rank, hop), shifted.parts), always));
+}
+
+/// Starts what brings the part of the next step: this rank's neighbours pass on
+/// what they work on, or the next part is read out of its owner's memory.
+Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
+                                 const RingStep &step,
+                                 std::optional<Part> chunk) {
+  Location loc = nest.getLoc();
+  Value truth = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  auto both = [&](Value a, Value b) -> Value {
+    return arith::AndIOp::create(builder, loc, a, b);
   };
-  auto slotAt = [&](Value step) -> Value {
-    return arith::RemUIOp::create(builder, loc, step, constant(2));
+  auto isNot = [&](Value a) -> Value {
+    return arith::XOrIOp::create(builder, loc, a, truth);
   };
-  auto ownTile = [&](const Ring &member) {
-    return getHeldTile(member,
-                       {axis, getPart(member.levels, level, rank, axis)});
-  };
-  auto slotTile = [&](const Ring &member, Value part, Value slot) {
-    std::pair<StringRef, Part> at(axis,
-                                  getPart(member.levels, level, part, axis));
+  if (member.lease)
+    return startPull(
+        shifted, member, step.nextPart, step.nextSlot,
+        both(step.more, isNot(isOwnPart(shifted, member, step.nextPart))),
+        chunk);
+  // A part that comes home is not sent. All ranks of the ring agree when: it
+  // depends on the step, and on ranks on other levels.
+  Value more = step.more;
+  int64_t n = shifted.parts;
+  if (getRingLevels(shifted.loop).size() > 1) {
+    more = both(more, isNot(isOwnPart(shifted, member, step.nextPart)));
+  } else if (shifted.offset != 0) {
+    Value home =
+        constant(shifted.direction == 1 ? n - shifted.offset : shifted.offset);
+    more = both(more, arith::CmpIOp::create(builder, loc,
+                                            arith::CmpIPredicate::ne,
+                                            step.next, home));
+  }
+  Value rank = getRank(member.level);
+  Value to = wrap(add(rank, constant(-shifted.direction)), n);
+  Value from = wrap(add(rank, constant(shifted.direction)), n);
+  auto slotTile = [&](Value part, Value slot) {
+    std::pair<StringRef, Part> at(shifted.axis,
+                                  getPartOf(shifted, member, part));
     return getTileAt(member.slots, at, slot);
   };
-  SmallVector<Ring> &ring = rings[loop.getName()];
+  Value own = isOwnPart(shifted, member, step.part);
+  Value kept = getOwnTile(shifted, member, rank);
+  Value came = slotTile(step.part, step.slot);
+  Value current = arith::SelectOp::create(builder, loc, own, kept, came);
+  Value target = slotTile(step.nextPart, step.nextSlot);
+  return startExchange(member.level, current, to, target, from, more);
+}
+
+LogicalResult NestExpander::emitRing(size_t at) {
+  LoopAttr loop = loops[at];
+  ShiftAttr shift = loop.getShift();
+  int64_t parts = loop.getParts();
+  SmallVector<StringAttr> levels = getRingLevels(loop);
+  ShiftedLoop shifted{loop,
+                      loop.getAxes().front(),
+                      levels.size() == 1 ? levels.front() : StringAttr(),
+                      parts,
+                      shift.getDirection(),
+                      ((shift.getOffset() % parts) + parts) % parts,
+                      {}};
+  for (StringAttr level : levels) {
+    int64_t each = parts / mesh.getLevelSize(level);
+    Value term = each == 1 ? getRank(level) : mul(getRank(level), each);
+    shifted.phase = shifted.phase ? add(shifted.phase, term) : term;
+  }
+  if (!shifted.phase)
+    shifted.phase = constant(shifted.offset);
+  else if (shifted.offset)
+    shifted.phase = add(shifted.phase, constant(shifted.offset));
+  return emitSteps(at, shifted);
+}
+
+LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
+  Location loc = nest.getLoc();
+  LoopAttr loop = shifted.loop;
+  StringRef axis = shifted.axis.getValue();
   SmallVector<Value> tokens;
-  // Sends `source` to the rank that is `hop` before this one, and receives from
-  // the one as far after it.
-  auto startHop = [&](int64_t hop, Value source, Value target, Value when) {
-    Value to = wrap(add(rank, constant(-hop)), parts);
-    Value from = wrap(add(rank, constant(hop)), parts);
-    tokens.push_back(
-        ExchangeStartOp::create(builder, loc, TokenType::get(nest.getContext()),
-                                source, to, target, from, builder.getArrayAttr(level), when));
-    ++transfers;
-  };
-  auto waitForAll = [&] {
-    for (Value token : tokens)
-      WaitOp::create(builder, loc, token);
-    tokens.clear();
-  };
+  for (const Ring &member : rings[loop.getName()])
+    openRing(shifted, member, tokens);
+  waitForAll(tokens);
+  openTravel(shifted);
 
-  // Opening hop: the first part is not the rank's own.
-  Value zero = constant(0);
-  if (o != 0) {
-    Value first = partAt(zero);
-    Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
-    for (Ring &member : ring) {
-      Value source = ownTile(member);
-      Value target = slotTile(member, first, zero);
-      startHop(o, source, target, always);
-    }
-    waitForAll();
-  }
-
-  // Nothing has arrived before the first step.
-  auto &travelling = travellers[loop.getName()];
-  auto travelTile = [&](const Traveller &traveller, Value memory, Value part,
-                        Value slot = {}) {
-    return getTravelTile(traveller, axis, level, memory, part, slot);
-  };
-  for (auto &[store, results] : travelling)
-    for (auto [i, traveller] : llvm::enumerate(results))
-      fillWithIdentity(store, i,
-                       travelTile(traveller, traveller.incoming, partAt(zero)));
-
-  Value count = constant(parts), one = constant(1);
+  Value zero = constant(0), count = constant(shifted.parts), one = constant(1);
   auto steps = scf::ForOp::create(builder, loc, zero, count, one);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(steps.getBody());
-  Value step = steps.getInductionVar();
-  Value part = partAt(step), own = isOwn(part), slot = slotAt(step);
-  Value nextStep = add(step, one);
-  Value nextPart = partAt(nextStep), nextSlot = slotAt(nextStep);
-  // All ranks agree on this: it depends on the step alone.
-  Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
-                                     nextStep, count);
-  if (o != 0) {
-    Value home = constant(d == 1 ? parts - o : o);
-    Value notHome = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ne, nextStep, home);
-    more = arith::AndIOp::create(builder, loc, more, notHome);
-  }
-  for (Ring &member : ring) {
-    Value kept = ownTile(member), came = slotTile(member, part, slot);
-    Value current = arith::SelectOp::create(builder, loc, own, kept, came);
-    Value target = slotTile(member, nextPart, nextSlot);
-    startHop(d, current, target, more);
-    arrived[member.buffer].push_back({own, member.slots, slot});
-  }
-  // The sum of the last step's part leaves, that of this step's arrives.
-  Value started =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, step, zero);
-  if (!travelling.empty()) {
-    Value lastStep = arith::SubIOp::create(builder, loc, step, one);
-    Value lastPart = partAt(lastStep);
-    for (auto &[store, results] : travelling)
-      for (auto [i, traveller] : llvm::enumerate(results)) {
-        Value leaving =
-            travelTile(traveller, traveller.partial, lastPart, nextSlot);
-        Value coming = travelTile(traveller, traveller.incoming, part);
-        startHop(d, leaving, coming, started);
-        fillWithIdentity(store, i,
-                         travelTile(traveller, traveller.partial, part, slot));
-        departing[traveller.buffer] = {traveller.partial, slot};
-      }
-  }
-  Part before = this->parts.lookup(axis.getValue());
-  pushPart(axis, part, parts);
-  visiting[{axis, level}] = part;
-  LogicalResult result = emitLoops(at + 1);
-  visiting.erase({axis, level});
-  this->parts[axis.getValue()] = before;
-  builder.setInsertionPoint(steps.getBody()->getTerminator());
-  waitForAll();
-  for (Ring &member : ring)
-    arrived[member.buffer].pop_back();
-  for (auto &[store, results] : travelling) {
-    SmallVector<Value> came, sums;
-    for (const Traveller &traveller : results) {
-      departing.erase(traveller.buffer);
-      came.push_back(travelTile(traveller, traveller.incoming, part));
-      sums.push_back(travelTile(traveller, traveller.partial, part, slot));
+  LogicalResult result = success();
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(steps.getBody());
+    auto slotAt = [&](Value step) -> Value {
+      return arith::RemUIOp::create(builder, loc, step, constant(2));
+    };
+    RingStep step;
+    step.step = steps.getInductionVar();
+    step.part = getPartAt(shifted, step.step);
+    step.slot = slotAt(step.step);
+    step.next = add(step.step, one);
+    step.nextPart = getPartAt(shifted, step.next);
+    step.nextSlot = slotAt(step.next);
+    step.more = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, step.next, count);
+    // Work on a chunk of this part hides the arrival of that of the next.
+    std::optional<Part> chunk;
+    scf::ForOp chunks;
+    startTravel(shifted, step, tokens);
+    if (int64_t number = loop.getShift().getChunks(); number > 1) {
+      chunks = scf::ForOp::create(builder, loc, zero, constant(number), one);
+      builder.setInsertionPointToStart(chunks.getBody());
+      chunk = Part{chunks.getInductionVar(), number};
     }
-    merge(store, came, sums);
-  }
-
-  // The last step has the sum of the rank's own part, or that of the owner one
-  // closing hop away.
-  builder.setInsertionPointAfter(steps);
-  int64_t closing = (((o - d) % parts) + parts) % parts;
-  Value last = constant(parts - 1), lastSlot = constant((parts - 1) % 2);
-  Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
-  for (auto &[store, results] : travelling) {
-    SmallVector<Value> sums, totals;
-    for (const Traveller &traveller : results) {
-      Value sum =
-          travelTile(traveller, traveller.partial, partAt(last), lastSlot);
-      if (closing != 0) {
-        Value home = travelTile(traveller, traveller.incoming, rank);
-        startHop(parts - closing, sum, home, always);
-        sum = home;
-      }
-      sums.push_back(sum);
-      totals.push_back(travelTile(traveller, memory[traveller.buffer], rank));
+    SmallVector<Value> arriving;
+    for (const Ring &member : rings[loop.getName()]) {
+      arriving.push_back(startArrival(shifted, member, step, chunk));
+      arrived[member.buffer].push_back(
+          {isOwnPart(shifted, member, step.part), member.slots, step.slot});
     }
-    waitForAll();
-    merge(store, sums, totals);
+    Part before = parts.lookup(axis);
+    pushPart(axis, step.part, shifted.parts);
+    if (chunk)
+      pushPart(axis, chunk->index, chunk->count);
+    for (StringAttr level : getRingLevels(loop))
+      visiting[{axis, level}] = step.part;
+    result = emitLoops(at + 1);
+    for (StringAttr level : getRingLevels(loop))
+      visiting.erase({axis, level});
+    parts[axis] = before;
+    for (const Ring &member : rings[loop.getName()])
+      arrived[member.buffer].pop_back();
+    if (chunks)
+      builder.setInsertionPoint(chunks.getBody()->getTerminator());
+    waitForAll(arriving);
+    builder.setInsertionPoint(steps.getBody()->getTerminator());
+    waitForAll(tokens);
+    mergeTravel(shifted, step);
   }
+  closeTravel(shifted);
   return result;
 }

@@ -38,6 +38,14 @@ bool NestExpander::isShiftedOver(StringRef axis, StringRef level) {
 bool NestExpander::followsLoops(CutAttr cut) {
   SmallVector<Attribute> held = getFactors(mesh, cut);
   SmallVector<Attribute> walked = getLoopFactors(program, nest, cut.getAxis());
+  // Where several terms add, each buffer is cut by one of them.
+  for (LoopAttr loop : loops)
+    if (loop.isOver(cut.getAxis()) && getTerms(loop) > 1)
+      llvm::erase_if(walked, [&](Attribute factor) {
+        auto level = dyn_cast<StringAttr>(factor);
+        return level && llvm::is_contained(loop.getShift().getLevels(), level) &&
+               !llvm::is_contained(held, factor);
+      });
   return held.size() <= walked.size() &&
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
@@ -78,25 +86,19 @@ LogicalResult NestExpander::checkStores() {
       if (!tile.getDefiningOp<KernelOp>())
         return store.emitOpError() << "stores a tile that no kernel makes, "
                                       "which this version does not lower yet";
-    if (llvm::count_if(loops,
-                       [&](LoopAttr loop) { return travels(store, loop); }) > 1)
-      return needsRule("R9", "results travel along two nested loops");
     if (failed(checkDivided(store)))
       return failure();
-    for (Value buffer : store.getBuffers())
-      if (failed(
-              checkOutput(store, cast<BlockArgument>(buffer).getArgNumber())))
-        return failure();
   }
   return success();
 }
 
-/// Each rank makes the shard of an output that it owns, all of it and no more.
-LogicalResult NestExpander::checkOutput(StoreOp store, int64_t buffer) {
-  BindingAttr binding = program.getBinding(buffer);
+/// Whether the loops and the rules of reduction make the shard of an output
+/// that each rank owns, all of it and no more.
+bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
+  PlacementAttr inside = getInside(buffer);
   SmallVector<StringAttr> reduced = getReducedLevels(store);
-  PlacementAttr partial = getPartialPlacement(store, binding.getInside());
-  for (CutAttr cut : binding.getInside().getCuts()) {
+  PlacementAttr partial = getPartialPlacement(store, inside);
+  for (CutAttr cut : inside.getCuts()) {
     for (Attribute factor : getFactors(mesh, cut)) {
       auto level = dyn_cast<StringAttr>(factor);
       if (!level || isParallelOver(cut.getAxis(), level))
@@ -107,61 +109,59 @@ LogicalResult NestExpander::checkOutput(StoreOp store, int64_t buffer) {
                    getRingLevels(loop).front() == level;
           }))
         continue;
-      if (isShiftedOver(cut.getAxis(), level))
-        return needsRule("R6", "'" + getName(buffer) +
-                                   "' is sharded along a shifted axis");
       // R5: the ranks of the level share the sum out.
-      if (llvm::is_contained(reduced, level))
-        continue;
-      return needsRule("R8", "'" + getName(buffer) + "' is sharded over '" +
-                                 level.getValue() + "', where no loop over '" +
-                                 cut.getAxis() + "' runs in parallel");
+      if (isShiftedOver(cut.getAxis(), level) ||
+          !llvm::is_contained(reduced, level))
+        return false;
     }
     CutAttr made = partial.getCut(cut.getAxis());
     if (made && !followsLoops(made))
-      return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
-                                 cut.getAxis() +
-                                 "' otherwise than the loops run");
+      return false;
   }
   for (DimAttr dim : program.getBufferType(buffer).getDims())
     for (auto level : mesh.getLevels().getAsRange<LevelAttr>())
       if (!dim.isConstant() && level.getSize() != 1 &&
           isParallelOver(dim.getAxis(), level.getName()) &&
-          !binding.getInside().hasLevel(level.getName()))
-        return needsRule(
-            "R8", "'" + getName(buffer) + "' is whole on each rank of '" +
-                      level.getName() + "', which makes a part of it");
-  return success();
+          !inside.hasLevel(level.getName()))
+        return false;
+  return isSamePlacement(program, getMergedPlacement(store, inside), inside);
 }
 
-/// A shifted loop is a ring on one level, a part a rank.
-LogicalResult NestExpander::checkShift(LoopAttr loop) {
-  if (!loop.getShift() || loop.getParts() == 1)
-    return success();
-  if (loop.isParallel())
-    return needsRule("R3 of a parallel loop", "its parts are spread already");
-  SmallVector<StringAttr> levels = getRingLevels(loop);
-  if (levels.size() > 1)
-    return needsRule("R3 with several terms", "Cannon's opening skew");
-  if (levels.empty() || loop.getParts() != mesh.getLevelSize(levels.front()))
-    return needsRule("R3 with several parts a rank", "J is not the ranks");
-  return success();
-}
-
-/// Finds the rule for each level that an input is sharded over.
-LogicalResult NestExpander::placeInput(int64_t buffer) {
-  BindingAttr binding = program.getBinding(buffer);
-  Value argument = program.getBody().getArgument(buffer);
-  memory[argument] = argument;
-  if (!isSamePlacement(program, binding.getBoundary(), binding.getInside())) {
-    FailureOr<Value> moved = reshard(
-        getName(buffer), argument, binding.getBoundary(), binding.getInside());
-    if (failed(moved))
-      return failure();
-    memory[argument] = *moved;
+/// R8: results that no rule makes in place are made where the loops do, and
+/// moved to where they belong at the end.
+LogicalResult NestExpander::placeOutputs() {
+  for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    bool inPlace = llvm::all_of(store.getBuffers(), [&](Value buffer) {
+      return isMadeInPlace(store, cast<BlockArgument>(buffer).getArgNumber());
+    });
+    // One result of a pair replicated and the other sharded do not merge.
+    for (StringAttr level : getReducedLevels(store))
+      inPlace &= llvm::all_equal(
+          llvm::map_range(store.getBuffers(), [&](Value buffer) {
+            return getInside(cast<BlockArgument>(buffer).getArgNumber())
+                .hasLevel(level);
+          }));
+    if (inPlace)
+      continue;
+    if (llvm::any_of(loops,
+                     [&](LoopAttr loop) { return travels(store, loop); }))
+      return needsRule("R8 of results that travel",
+                       "'" + getName(cast<BlockArgument>(store.getBuffers()[0])
+                                         .getArgNumber()) +
+                           "' is cut otherwise than the loops run");
+    for (Value buffer : store.getBuffers()) {
+      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+      touched[number] = getTouchedPlacement(program.getBufferType(number));
+    }
   }
-  int64_t moved = 0;
-  for (CutAttr cut : binding.getInside().getCuts()) {
+  return success();
+}
+
+/// The rule that brings an input to the ranks that use it.
+FailureOr<NestExpander::Movement> NestExpander::findMovement(int64_t buffer) {
+  Movement movement;
+  BufferType type = program.getBufferType(buffer);
+  for (CutAttr cut : getInside(buffer).getCuts()) {
     SmallVector<StringAttr> foreign;
     SmallVector<LoopAttr> shifted;
     for (Attribute factor : getFactors(mesh, cut)) {
@@ -175,33 +175,60 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
             llvm::is_contained(loop.getShift().getLevels(), level))
           shifted.push_back(loop);
     }
-    if (!foreign.empty() && ++moved > 1)
-      return needsRule("R8",
-                       "'" + getName(buffer) + "' moves along two of its axes");
-    // Each level has its own ring, or none has one.
-    if (!shifted.empty() && shifted.size() != foreign.size())
-      return needsRule("R8", "'" + getName(buffer) +
-                                 "' is shifted on one of the levels that it "
-                                 "moves over");
-    for (StringAttr level : foreign)
-      for (DimAttr dim : program.getBufferType(buffer).getDims())
-        if (!dim.isConstant() && isParallelOver(dim.getAxis(), level))
-          return needsRule("R8", "'" + getName(buffer) + "' is sharded over '" +
-                                     level.getValue() +
-                                     "', where another of its axes is "
-                                     "parallel");
-    bool gathered = !foreign.empty() && shifted.empty();
-    if (!gathered && !followsLoops(cut))
-      return needsRule("R8", "'" + getName(buffer) + "' is cut along '" +
-                                 cut.getAxis() +
-                                 "' otherwise than the loops run");
-    if (gathered && failed(gather(buffer, cut)))
-      return failure();
-    // Outermost first, as the loops are.
-    for (LoopAttr loop : loops)
-      if (llvm::is_contained(shifted, loop) &&
-          failed(addToRing(buffer, cut, loop)))
-        return failure();
+    if (foreign.empty() && followsLoops(cut))
+      continue;
+    bool follows = llvm::none_of(foreign, [&](StringAttr level) {
+      return llvm::any_of(type.getDims(), [&](DimAttr dim) {
+        return !dim.isConstant() && isParallelOver(dim.getAxis(), level);
+      });
+    });
+    // R3, R9: each level has its own ring.
+    if (!shifted.empty()) {
+      if (movement.cut || shifted.size() != foreign.size() || !follows ||
+          !followsLoops(cut))
+        return needsRule("R3", "'" + getName(buffer) +
+                                   "' moves along other axes or levels too, or "
+                                   "is cut otherwise than the loops run");
+      movement.cut = cut;
+      movement.rings = shifted;
+      continue;
+    }
+    // R2: all of the cut is gathered; R8: anything else.
+    if (!movement.rings.empty())
+      return needsRule("R3", "'" + getName(buffer) +
+                                 "' moves along other axes or levels too");
+    bool gathers = follows && !movement.cut &&
+                   foreign.size() == getFactors(mesh, cut).size() &&
+                   isInMeshOrder(foreign);
+    movement.exchanges |= !gathers;
+    movement.cut = cut;
   }
-  return success();
+  return movement;
+}
+
+/// Whether the ranks of a cut over these levels are those of their group.
+bool NestExpander::isInMeshOrder(ArrayRef<StringAttr> levels) {
+  return llvm::is_sorted(levels, [&](StringAttr a, StringAttr b) {
+    return mesh.getLevelNumber(a) < mesh.getLevelNumber(b);
+  });
+}
+
+LogicalResult NestExpander::placeInput(int64_t buffer) {
+  BindingAttr binding = program.getBinding(buffer);
+  Value argument = program.getBody().getArgument(buffer);
+  memory[argument] = argument;
+  FailureOr<Movement> movement = findMovement(buffer);
+  if (failed(movement))
+    return failure();
+  PlacementAttr inside = binding.getInside();
+  if (movement->exchanges)
+    touched[buffer] = inside =
+        getTouchedPlacement(program.getBufferType(buffer));
+  if (!isSamePlacement(program, binding.getBoundary(), inside))
+    memory[argument] = reshard(argument, inside);
+  if (movement->exchanges || !movement->cut)
+    return success();
+  if (movement->rings.empty())
+    return gather(buffer, movement->cut);
+  return addToRings(buffer, *movement);
 }

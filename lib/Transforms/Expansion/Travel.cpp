@@ -8,7 +8,11 @@
 // Step t of a shifted loop makes a partial result of part p(t) on every rank,
 // each of another part. The accumulator of a part travels against the direction
 // in which the parts are visited: it reaches each rank just when that rank
-// works on its part, and with offset d it ends at its owner.
+// works on its part, and with offset d it ends at its owner (travel). Or each
+// partial result goes to its owner at once, and is merged there (deliver).
+//
+// Results that move along nested loops: the sum of the inner ring is what the
+// outer one made in its step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,15 +46,21 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       continue;
     ShiftAttr shift = loop.getShift();
     StringRef axis = loop.getAxes().front();
-    SmallVector<Traveller> made;
+    TravellingStore moved{store, {}, false};
+    if (loop.getParts() != mesh.getLevelSize(getRingLevels(loop).front()))
+      return needsRule("R6 with several parts a rank", "J is not the ranks");
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       StringRef name = getName(number);
       auto via = shift.getVia()
                      ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
                      : StringAttr();
-      if (via ? via == "deliver" : shift.getResults() == ResultVia::Deliver)
-        return needsRule("R6 by deliver", "only travel is lowered");
+      bool delivered =
+          via ? via == "deliver" : shift.getResults() == ResultVia::Deliver;
+      if (!moved.results.empty() && delivered != moved.delivered)
+        return needsRule("R6 by travel and deliver",
+                         "the results of one merge move in two ways");
+      moved.delivered = delivered;
       auto type = cast<BufferType>(memory[buffer].getType());
       if (shift.getLink() && shift.getLink() != type.getElementType())
         return needsRule("R6 with a link type", "partial results travel as "
@@ -71,17 +81,138 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       PlacementAttr others = dropCuts(inside, axis);
       traveller.partial = makeMemory(type, 2, others, parts);
       traveller.incoming = makeMemory(type, 1, others, parts);
-      made.push_back(traveller);
+      moved.results.push_back(traveller);
     }
-    travellers[loop.getName()].emplace_back(store, made);
+    travellers[loop.getName()].push_back(moved);
   }
   return success();
 }
 
-/// The tile of a traveller's memory for `part` of the ring on `level`.
-Value NestExpander::getTravelTile(const Traveller &traveller, StringRef axis,
-                                  StringAttr level, Value memory, Value part,
-                                  Value slot) {
-  std::pair<StringRef, Part> at(axis, getPart(traveller.levels, level, part));
+/// The tile of a traveller's memory for `part` of the ring.
+Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
+                                  const Traveller &traveller, Value memory,
+                                  Value part, Value slot) {
+  std::pair<StringRef, Part> at(
+      shifted.axis,
+      getPart(traveller.levels, shifted.level, part, shifted.axis));
   return getTileAt(memory, at, slot);
+}
+
+/// Nothing has arrived before the first step.
+void NestExpander::openTravel(const ShiftedLoop &shifted) {
+  for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
+    Value part = moved.delivered ? getRank(shifted.level)
+                                 : getPartAt(shifted, constant(0));
+    for (auto [i, traveller] : llvm::enumerate(moved.results))
+      fillWithIdentity(
+          moved.store, i,
+          getTravelTile(shifted, traveller, traveller.incoming, part));
+  }
+}
+
+/// What the last step made leaves, while this step makes its own.
+void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
+                               SmallVectorImpl<Value> &tokens) {
+  auto &stores = travellers[shifted.loop.getName()];
+  if (stores.empty())
+    return;
+  Location loc = nest.getLoc();
+  int64_t n = shifted.parts, d = shifted.direction;
+  Value rank = getRank(shifted.level);
+  Value started = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                        step.step, constant(0));
+  Value last = arith::SubIOp::create(builder, loc, step.step, constant(1));
+  Value lastPart = getPartAt(shifted, last);
+  for (TravellingStore &moved : stores) {
+    Value to = wrap(add(rank, constant(-d)), n);
+    Value from = wrap(add(rank, constant(d)), n);
+    if (moved.delivered)
+      std::tie(to, from) = getDelivery(shifted, lastPart);
+    for (auto [i, traveller] : llvm::enumerate(moved.results)) {
+      Value leaving = getTravelTile(shifted, traveller, traveller.partial,
+                                    lastPart, step.nextSlot);
+      Value coming =
+          getTravelTile(shifted, traveller, traveller.incoming,
+                        moved.delivered ? rank : step.part);
+      tokens.push_back(
+          startExchange(shifted.level, leaving, to, coming, from, started));
+      fillWithIdentity(moved.store, i,
+                       getTravelTile(shifted, traveller, traveller.partial,
+                                     step.part, step.slot));
+      departing[traveller.buffer].push_back({traveller.partial, step.slot});
+    }
+  }
+}
+
+/// To whom the partial result of `part` goes, its owner, and who made this
+/// rank's own part in the same step.
+std::pair<Value, Value> NestExpander::getDelivery(const ShiftedLoop &shifted,
+                                                  Value part) {
+  // All are as far from the part that they work on.
+  Value rank = getRank(shifted.level);
+  Value distance = arith::SubIOp::create(builder, nest.getLoc(), rank, part);
+  return {part, wrap(add(rank, distance), shifted.parts)};
+}
+
+/// Where the sum of this ring goes: to the step of an outer one, or to where the
+/// result is merged.
+Value NestExpander::getTotalTile(const ShiftedLoop &shifted,
+                                 const Traveller &traveller) {
+  Value rank = getRank(shifted.level);
+  auto outer = departing.find(traveller.buffer);
+  if (outer == departing.end() || outer->second.empty())
+    return getTravelTile(shifted, traveller, memory[traveller.buffer], rank);
+  auto [partial, slot] = outer->second.back();
+  return getTravelTile(shifted, traveller, partial, rank, slot);
+}
+
+void NestExpander::mergeTravel(const ShiftedLoop &shifted,
+                               const RingStep &step) {
+  for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
+    SmallVector<Value> came, sums;
+    for (const Traveller &traveller : moved.results) {
+      departing[traveller.buffer].pop_back();
+      came.push_back(
+          getTravelTile(shifted, traveller, traveller.incoming,
+                        moved.delivered ? getRank(shifted.level) : step.part));
+      sums.push_back(moved.delivered
+                         ? getTotalTile(shifted, traveller)
+                         : getTravelTile(shifted, traveller, traveller.partial,
+                                         step.part, step.slot));
+    }
+    merge(moved.store, came, sums);
+  }
+}
+
+/// The last step has the sum of the rank's own part, or that of the owner one
+/// closing hop away.
+void NestExpander::closeTravel(const ShiftedLoop &shifted) {
+  int64_t n = shifted.parts;
+  int64_t closing = (((shifted.offset - shifted.direction) % n) + n) % n;
+  for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
+    Value last = constant(n - 1), slot = constant((n - 1) % 2);
+    Value part = getPartAt(shifted, last);
+    Value rank = getRank(shifted.level);
+    Value to = wrap(add(rank, constant(closing)), n);
+    Value from = wrap(add(rank, constant(-closing)), n);
+    if (moved.delivered)
+      std::tie(to, from) = getDelivery(shifted, part);
+    Value always = arith::ConstantIntOp::create(builder, nest.getLoc(), 1, 1);
+    SmallVector<Value> sums, totals, tokens;
+    for (const Traveller &traveller : moved.results) {
+      Value sum =
+          getTravelTile(shifted, traveller, traveller.partial, part, slot);
+      if (closing != 0) {
+        Value home =
+            getTravelTile(shifted, traveller, traveller.incoming, rank);
+        tokens.push_back(
+            startExchange(shifted.level, sum, to, home, from, always));
+        sum = home;
+      }
+      sums.push_back(sum);
+      totals.push_back(getTotalTile(shifted, traveller));
+    }
+    waitForAll(tokens);
+    merge(moved.store, sums, totals);
+  }
 }

@@ -1101,3 +1101,13 @@ commir.program @program on @mesh axes(b = 1, h = 2, s = 8) inputs(%Q: !commir.bu
     commir.store %o, %lse to %O, %LSE : !commir.tile<[b, s, h, 4], f32>, !commir.tile<[b, h, s], f32> to !commir.buffer<[b, s, h, 4], f32>, !commir.buffer<[b, h, s], f32>
   }
 }
+
+// -----
+
+// CONSTRAINT: redistribute.type
+commir.mesh @mesh(gpu = 4)
+commir.program @redistribute_type on @mesh axes(i = 8)
+    inputs(%A: !commir.buffer<[i], f32>) outputs(%B: !commir.buffer<[i], bf16>) {
+  // expected-error@below {{a buffer to redistribute must keep its type}}
+  commir.redistribute %A to %B : !commir.buffer<[i], f32>, !commir.buffer<[i], bf16>
+}

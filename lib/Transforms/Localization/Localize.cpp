@@ -1,0 +1,166 @@
+//===- Localize.cpp - Give tiles their sizes on this rank -----------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Localization/ProgramLocalizer.h"
+#include "lib/Transforms/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::commir {
+#define GEN_PASS_DEF_LOCALIZE
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlir::commir
+
+using namespace mlir;
+using namespace mlir::commir;
+
+static Type getTileElement(Value tile) {
+  return cast<TileType>(tile.getType()).getElementType();
+}
+
+/// Where an argument lives when the program is called.
+static PlacementAttr getBoundary(BindingAttr binding) {
+  return binding.getBoundary() ? binding.getBoundary() : binding.getInside();
+}
+
+LogicalResult ProgramLocalizer::localize() {
+  if (!program.getBody().getOps<ForOp>().empty())
+    return program.emitOpError() << "still has loops to schedule; run "
+                                    "commir-materialize-communication first";
+  for (int64_t i = 0, e = program.getBindings().size(); i < e; ++i)
+    if (!program.getBinding(i).getInside())
+      return program.emitOpError() << "has no placement for buffer '"
+                                   << program.getBinding(i).getName()
+                                   << "'; run commir-infer-placement first";
+  MLIRContext *context = program.getContext();
+  Location loc = program.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  builder.setInsertionPoint(program);
+  auto function = func::FuncOp::create(
+      builder, loc, program.getSymName(),
+      builder.getFunctionType({pointer, pointer}, {builder.getI32Type()}));
+  function->setAttr("commir.mesh", program.getMeshAttr());
+  if (Attribute source = program->getAttr("commir.source"))
+    function->setAttr("commir.source", source);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+
+  auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
+  for (BlockArgument argument : program.getBody().getArguments()) {
+    int64_t number = argument.getArgNumber();
+    Value memory = MemoryOp::create(builder, loc, bytes,
+                                    builder.getI64IntegerAttr(number));
+    memories[argument] = {memory, program.getBufferType(number),
+                          getBoundary(program.getBinding(number)),
+                          builder.getDictionaryAttr({}), 0, {}};
+    mapping.map(argument, memory);
+  }
+  if (failed(convert(program.getBody().front())))
+    return failure();
+  Value status = StatusOp::create(builder, loc, builder.getI32Type());
+  func::ReturnOp::create(builder, loc, status);
+  program.erase();
+  return success();
+}
+
+LogicalResult ProgramLocalizer::convert(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    LogicalResult result = success();
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      auto copy = scf::ForOp::create(
+          builder, op.getLoc(), mapping.lookup(loop.getLowerBound()),
+          mapping.lookup(loop.getUpperBound()), mapping.lookup(loop.getStep()));
+      mapping.map(loop.getInductionVar(), copy.getInductionVar());
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(copy.getBody());
+      result = convert(*loop.getBody());
+    } else if (isa<AllocOp, LeaseMemoryOp, PartOp, PositionOp, AllGatherStartOp,
+                   RedistributeOp, LaunchOp>(op)) {
+      result = TypeSwitch<Operation *, LogicalResult>(&op)
+                   .Case<AllocOp, LeaseMemoryOp, PartOp, PositionOp,
+                         AllGatherStartOp, RedistributeOp, LaunchOp>(
+                       [&](auto op) { return convert(op); });
+    } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
+      result = convert(select);
+    } else {
+      auto copy = dyn_cast<CopyOp>(op);
+      bool converts = copy && getTileElement(copy.getSource()) !=
+                                  getTileElement(copy.getTarget());
+      bool inPieces = llvm::any_of(op.getOperands(), [&](Value operand) {
+        auto tile = tiles.find(operand);
+        return tile != tiles.end() &&
+               llvm::any_of(tile->second.extents,
+                            [](const Extent &e) { return e.inPieces; });
+      });
+      if (isa<ExchangeStartOp, FillOp>(op) || converts)
+        for (Value operand : op.getOperands())
+          if (isa<TileType>(operand.getType()))
+            result = succeeded(result) ? checkWhole(&op, operand) : result;
+      if (succeeded(result) && inPieces && isa<CopyOp, AccumulateOp>(op))
+        result = convertInPieces(op);
+      else if (succeeded(result) && inPieces)
+        result = op.emitOpError() << "works on a tile in pieces, which this "
+                                     "version does not lower yet";
+      else if (succeeded(result))
+        builder.clone(op, mapping);
+    }
+    if (failed(result))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {
+  Value condition = mapping.lookup(op.getCondition());
+  Value one = op.getTrueValue(), other = op.getFalseValue();
+  mapping.map(op.getResult(),
+              arith::SelectOp::create(builder, op.getLoc(), condition,
+                                      mapping.lookup(one),
+                                      mapping.lookup(other)));
+  if (whole.contains(one) && whole.contains(other))
+    whole.insert(op.getResult());
+  if (!isa<TileType>(op.getType()))
+    return success();
+  // Both hold the parts asked for; what lies around these may differ.
+  Tile chosen = tiles[one], second = tiles[other];
+  chosen.frame = arith::SelectOp::create(builder, op.getLoc(), condition,
+                                         chosen.frame, second.frame);
+  for (auto [extent, alternative] :
+       llvm::zip_equal(chosen.extents, second.extents)) {
+    extent.inPieces |= alternative.inPieces;
+    if (extent.held.count == alternative.held.count)
+      continue;
+    if (extent.inPieces)
+      return op.emitOpError() << "chooses between tiles in pieces of memory "
+                                 "that is cut in two ways, which this version "
+                                 "does not lower yet";
+    extent.offset = arith::SelectOp::create(builder, op.getLoc(), condition,
+                                            extent.offset, alternative.offset);
+  }
+  tiles[op.getResult()] = chosen;
+  return success();
+}
+
+LogicalResult ProgramLocalizer::checkWhole(Operation *op, Value tile) {
+  if (whole.contains(tile))
+    return success();
+  return op->emitOpError() << "works on a slice of its memory, which must be "
+                              "packed first; this version does not yet";
+}
+
+namespace {
+struct Localize : public commir::impl::LocalizeBase<Localize> {
+  void runOnOperation() override {
+    SmallVector<ProgramOp> programs;
+    getOperation().walk([&](ProgramOp op) {
+      if (!op->hasAttr("commir.is_source"))
+        programs.push_back(op);
+    });
+    for (ProgramOp program : programs)
+      if (failed(ProgramLocalizer(program).localize()))
+        return signalPassFailure();
+  }
+};
+} // namespace

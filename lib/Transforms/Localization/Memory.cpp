@@ -1,0 +1,288 @@
+//===- Memory.cpp - Memory of this rank, and tiles of it ------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Localization/ProgramLocalizer.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+static int64_t getBytes(Type elementType) {
+  return elementType.getIntOrFloatBitWidth() / 8;
+}
+
+/// The bytes of a whole number of cache lines that hold `slots` times
+/// `elements`; nullopt when nothing can hold them.
+static std::optional<int64_t> getMemoryBytes(ArrayRef<int64_t> sizes,
+                                             int64_t elementBytes,
+                                             int64_t slots,
+                                             int64_t &slotBytes) {
+  slotBytes = elementBytes;
+  for (int64_t size : sizes)
+    if (llvm::MulOverflow(slotBytes, size, slotBytes))
+      return std::nullopt;
+  int64_t bytes;
+  if (llvm::AddOverflow(slotBytes, int64_t(63), slotBytes) ||
+      llvm::MulOverflow(slotBytes &= ~int64_t(63), slots, bytes))
+    return std::nullopt;
+  return bytes;
+}
+
+/// The axis of a cut, in the layout that the cut names.
+static AxisAttr getAxis(ProgramOp program, CutAttr cut) {
+  AxisAttr axis = program.getAxis(cut.getAxis());
+  if (!cut.getLayout())
+    return axis;
+  return AxisAttr::get(program.getContext(), axis.getName(), axis.getExtent(),
+                       cut.getLayout());
+}
+
+FailureOr<int64_t> ProgramLocalizer::getShards(Operation *op, CutAttr cut) {
+  int64_t shards = 1;
+  for (Attribute factor : cut.getFactors()) {
+    auto level = dyn_cast<StringAttr>(factor);
+    if (!level)
+      return op->emitOpError()
+             << "lives in the strided placement of axis '" << cut.getAxis()
+             << "', which this version does not lower yet";
+    shards *= mesh.getLevelSize(level);
+  }
+  return shards;
+}
+
+Value ProgramLocalizer::getCoordinate(
+    Operation *op, StringAttr level,
+    const llvm::StringMap<Value> &coordinates) {
+  if (Value other = coordinates.lookup(level.getValue()))
+    return other;
+  return GroupRankOp::create(builder, op->getLoc(), builder.getIndexType(),
+                             level);
+}
+
+FailureOr<ProgramLocalizer::Shard>
+ProgramLocalizer::getShard(Operation *op, PlacementAttr placement,
+                           StringRef axis,
+                           const llvm::StringMap<Value> &coordinates) {
+  CutAttr cut = placement.getCut(axis);
+  if (!cut)
+    return Shard{program.getAxis(axis), Range{}};
+  FailureOr<int64_t> shards = getShards(op, cut);
+  if (failed(shards))
+    return failure();
+  Value index = constant(0);
+  for (Attribute factor : cut.getFactors()) {
+    auto level = cast<StringAttr>(factor);
+    Value coordinate = getCoordinate(op, level, coordinates);
+    index = mul(index, constant(mesh.getLevelSize(level)));
+    index = add(index, coordinate);
+  }
+  return Shard{getAxis(program, cut), Range{index, *shards}};
+}
+
+Value ProgramLocalizer::makeView(Value bytes, Value shift, Type element,
+                                 ArrayRef<Value> sizes) {
+  SmallVector<int64_t> dynamic(sizes.size(), ShapedType::kDynamic);
+  return memref::ViewOp::create(builder, program.getLoc(),
+                                MemRefType::get(dynamic, element), bytes, shift,
+                                sizes);
+}
+
+Value mlir::commir::castTile(OpBuilder &builder, Value tile) {
+  auto type = cast<MemRefType>(tile.getType());
+  SmallVector<int64_t> dynamic(type.getRank(), ShapedType::kDynamic);
+  auto layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
+                                       dynamic);
+  return memref::CastOp::create(
+      builder, tile.getLoc(),
+      MemRefType::get(dynamic, type.getElementType(), layout), tile);
+}
+
+Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
+                                    ArrayRef<Value> sizes) {
+  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> from(offsets.begin(), offsets.end());
+  SmallVector<OpFoldResult> lengths(sizes.begin(), sizes.end());
+  Value tile = memref::SubViewOp::create(builder, program.getLoc(), frame, from,
+                                         lengths, strides);
+  return castTile(builder, tile);
+}
+
+LogicalResult ProgramLocalizer::convert(AllocOp op) {
+  BufferType type = op.getBuffer().getType();
+  SmallVector<int64_t> sizes;
+  for (DimAttr dim : type.getDims()) {
+    if (dim.isConstant()) {
+      sizes.push_back(dim.getValue());
+      continue;
+    }
+    AxisAttr axis = program.getAxis(dim.getAxis());
+    int64_t shards = 1;
+    if (auto parts = op.getParts().getAs<IntegerAttr>(dim.getAxis())) {
+      shards = parts.getInt();
+    } else if (CutAttr cut = op.getPlacement().getCut(dim.getAxis())) {
+      FailureOr<int64_t> found = getShards(op, cut);
+      if (failed(found))
+        return failure();
+      shards = *found;
+      axis = getAxis(program, cut);
+    }
+    sizes.push_back(getLargestSize(axis, shards, dim.getDivisor()));
+  }
+  int64_t slotBytes;
+  FailureOr<Value> memory =
+      makeBytes(op, sizes, type.getElementType(), op.getSlots(), slotBytes);
+  if (failed(memory))
+    return failure();
+  memories[op.getBuffer()] = {*memory, type, op.getPlacement(), op.getParts(),
+                              slotBytes, {}};
+  mapping.map(op.getBuffer(), *memory);
+  return success();
+}
+
+FailureOr<Value> ProgramLocalizer::makeBytes(Operation *op,
+                                             ArrayRef<int64_t> sizes,
+                                             Type element, int64_t slots,
+                                             int64_t &slotBytes) {
+  std::optional<int64_t> bytes =
+      getMemoryBytes(sizes, getBytes(element), slots, slotBytes);
+  if (!bytes)
+    return op->emitOpError() << "needs more memory than there are addresses";
+  return memref::AllocOp::create(
+             builder, op->getLoc(),
+             MemRefType::get({*bytes}, builder.getI8Type()))
+      .getResult();
+}
+
+/// A member of a lease's group holds what its coordinates say.
+LogicalResult ProgramLocalizer::convert(LeaseMemoryOp op) {
+  auto open = op.getLease().getDefiningOp<LeaseOpenOp>();
+  if (!open)
+    return op.emitOpError() << "reads a lease that this program did not open";
+  Memory memory = memories[open.getMemory()];
+  Value left = mapping.lookup(op.getPeer());
+  for (Attribute level : llvm::reverse(open.getGroup())) {
+    Value size = constant(mesh.getLevelSize(cast<StringAttr>(level)));
+    memory.coordinates[cast<StringAttr>(level).getValue()] =
+        arith::RemUIOp::create(builder, op.getLoc(), left, size);
+    left = arith::DivUIOp::create(builder, op.getLoc(), left, size);
+  }
+  memory.bytes = LeaseMemoryOp::create(
+      builder, op.getLoc(),
+      MemRefType::get({ShapedType::kDynamic}, builder.getI8Type()),
+      mapping.lookup(op.getLease()), mapping.lookup(op.getPeer()));
+  memories[op.getMemory()] = memory;
+  mapping.map(op.getMemory(), memory.bytes);
+  return success();
+}
+
+FailureOr<ProgramLocalizer::Range>
+ProgramLocalizer::getHeldRange(Operation *op, const Memory &memory,
+                               AxisAttr axis, Range asked) {
+  if (auto parts = memory.parts.getAs<IntegerAttr>(axis.getName())) {
+    int64_t count = parts.getInt();
+    if (count == 1)
+      return Range{};
+    if (!asked.index || asked.count % count != 0)
+      return op->emitOpError() << "must name one of the " << count
+                               << " parts of axis '" << axis.getName() << "'";
+    Value index = asked.index;
+    if (asked.count != count)
+      index = arith::DivUIOp::create(builder, op->getLoc(), index,
+                                     constant(asked.count / count));
+    return Range{index, count};
+  }
+  FailureOr<Shard> held =
+      getShard(op, memory.placement, axis.getName(), memory.coordinates);
+  if (failed(held))
+    return failure();
+  if (held->axis != axis)
+    return op->emitOpError()
+           << "lives in another layout than that of axis '" << axis.getName()
+           << "', which this version does not lower yet";
+  return held->range;
+}
+
+FailureOr<ProgramLocalizer::Extent>
+ProgramLocalizer::getExtent(PartOp op, const Memory &memory, DimAttr dim) {
+  if (dim.isConstant()) {
+    Value size = constant(dim.getValue());
+    return Extent{{}, {}, constant(0), size, size};
+  }
+  AxisAttr axis = program.getAxis(dim.getAxis());
+  Range asked;
+  for (auto [name, index, count] :
+       llvm::zip_equal(op.getAxes().getAsRange<StringAttr>(), op.getIndices(),
+                       op.getCounts()))
+    if (name == dim.getAxis())
+      asked = {mapping.lookup(index), count};
+  FailureOr<Range> held = getHeldRange(op, memory, axis, asked);
+  if (failed(held))
+    return failure();
+  int64_t divisor = dim.getDivisor();
+  Value size = layouts.size(axis, held->index, held->count, divisor);
+  // An access of as many parts as the memory is cut into is its own part.
+  if (!asked.index || asked.count == held->count)
+    return Extent{asked.index ? asked : *held, *held, constant(0), size, size};
+  Extent extent{asked, *held, constant(0), {}, size, /*whole=*/false};
+  extent.inPieces = !isOneInterval(axis);
+  if (!extent.inPieces) {
+    Value first = layouts.begin(axis, asked.index, asked.count, divisor);
+    Value from = layouts.begin(axis, held->index, held->count, divisor);
+    extent.offset = sub(first, from);
+  }
+  extent.size = layouts.size(axis, asked.index, asked.count, divisor);
+  return extent;
+}
+
+LogicalResult ProgramLocalizer::convert(PartOp op) {
+  const Memory &memory = memories[op.getBuffer()];
+  Tile tile;
+  SmallVector<Value> held, offsets, sizes;
+  bool all = true, empty = false;
+  for (DimAttr dim : memory.type.getDims()) {
+    FailureOr<Extent> extent = getExtent(op, memory, dim);
+    if (failed(extent))
+      return failure();
+    tile.extents.push_back(*extent);
+    held.push_back(extent->heldSize);
+    offsets.push_back(extent->offset);
+    sizes.push_back(extent->size);
+    all &= extent->whole;
+    empty |=
+        (dim.isConstant() ? dim.getValue()
+                          : program.getAxis(dim.getAxis()).getExtent()) == 0;
+  }
+  // Memory of no elements is any tile of it: no offset lies inside.
+  if (empty) {
+    held = sizes;
+    all = true;
+    for (Extent &extent : tile.extents)
+      extent.inPieces = false;
+  }
+  Value shift = constant(0);
+  if (op.getSlot())
+    shift = mul(mapping.lookup(op.getSlot()), constant(memory.slotBytes));
+  Value frame =
+      makeView(memory.bytes, shift, memory.type.getElementType(), held);
+  tile.frame = castTile(builder, frame);
+  // What is in pieces stands for all of its memory until it is taken apart.
+  bool inPieces = llvm::any_of(
+      tile.extents, [](const Extent &extent) { return extent.inPieces; });
+  mapping.map(op.getTile(), all || inPieces
+                                ? tile.frame
+                                : makeSubview(frame, offsets, sizes));
+  if (all)
+    whole.insert(op.getTile());
+  tiles[op.getTile()] = std::move(tile);
+  return success();
+}
+
+LogicalResult ProgramLocalizer::convert(PositionOp op) {
+  AxisAttr axis = program.getAxis(op.getAxis());
+  Range range{mapping.lookup(op.getPart()), op.getParts()};
+  positions[op.getPosition()] = {axis, range, int64_t(op.getDivisor())};
+  return success();
+}

@@ -1,0 +1,252 @@
+//===- Pieces.cpp - Tiles of several intervals ----------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A part of a zigzag or striped axis is several intervals of positions, and so
+// is one that packed documents cut. What asks for positions, and what works on
+// a tile that does not lie together in its memory, runs once for each piece.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/KernelSignature.h"
+#include "lib/Transforms/Localization/ProgramLocalizer.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+Value ProgramLocalizer::openLoop(Value count) {
+  auto loop = scf::ForOp::create(builder, program.getLoc(), constant(0), count,
+                                 constant(1));
+  builder.setInsertionPointToStart(loop.getBody());
+  return loop.getInductionVar();
+}
+
+Value ProgramLocalizer::getLocalOffset(AxisAttr axis, const Extent &extent,
+                                       const Piece &piece, Value number) {
+  if (!extent.held.index)
+    return piece.begin;
+  if (extent.held.count == extent.asked.count)
+    return piece.local;
+  // A shard of blocks from the front and the back holds its parts so too.
+  Piece held = layouts.piece(axis, extent.held.index, extent.held.count, number);
+  return add(sub(piece.begin, held.begin), held.local);
+}
+
+/// Documents as a table: where each begins, then the end of the last.
+static Value getDocumentTable(ProgramOp program, OpBuilder &builder,
+                              ArrayRef<int64_t> bounds) {
+  auto type = MemRefType::get({int64_t(bounds.size())}, builder.getI64Type());
+  auto values = DenseElementsAttr::get(
+      RankedTensorType::get(type.getShape(), type.getElementType()),
+      bounds);
+  auto module = program->getParentOfType<ModuleOp>();
+  std::string name = (program.getSymName() + ".documents").str();
+  for (unsigned i = 0;; ++i) {
+    std::string tried = i ? name + std::to_string(i) : name;
+    Operation *found = module.lookupSymbol(tried);
+    if (!found) {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(module.getBody());
+      memref::GlobalOp::create(builder, program.getLoc(), tried,
+                               builder.getStringAttr("private"), type, values,
+                               /*constant=*/true, IntegerAttr());
+    } else if (auto global = dyn_cast<memref::GlobalOp>(found);
+               !global || global.getInitialValue() != Attribute(values)) {
+      continue;
+    }
+    return memref::GetGlobalOp::create(builder, program.getLoc(), type, tried);
+  }
+}
+
+LogicalResult ProgramLocalizer::forEachPiece(
+    Operation *op, ArrayRef<Value> operands, const llvm::StringSet<> &always,
+    ArrayRef<int64_t> documents,
+    function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  Location loc = op->getLoc();
+  auto dimsOf = [](Value tile) {
+    return cast<TileType>(tile.getType()).getDims();
+  };
+  // The axes to take in pieces, in the order of their appearance.
+  SmallVector<std::pair<AxisAttr, Range>> axes;
+  for (Value tile : operands)
+    for (auto [dim, extent] :
+         llvm::zip_equal(dimsOf(tile), tiles.lookup(tile).extents)) {
+      if (dim.isConstant())
+        continue;
+      StringRef name = dim.getAxis();
+      bool forced = always.contains(name) &&
+                    (!documents.empty() ||
+                     getPieces(program.getAxis(name), extent.asked.count) > 1);
+      if (!extent.inPieces && !forced)
+        continue;
+      if (dim.getDivisor() != 1)
+        return op->emitOpError()
+               << "works on pieces of axis '" << name << "', of which '" << name
+               << "/" << dim.getDivisor() << "' is a dimension; this version "
+               << "does not lower that";
+      if (llvm::none_of(axes, [&](auto &axis) {
+            return axis.first.getName() == name;
+          }))
+        axes.emplace_back(program.getAxis(name), extent.asked);
+    }
+
+  Value documentBegin, documentEnd;
+  if (!documents.empty()) {
+    Value table = getDocumentTable(program, builder, documents);
+    Value number = openLoop(constant(documents.size() - 1));
+    auto load = [&](Value at) -> Value {
+      Value bound = memref::LoadOp::create(builder, loc, table, at);
+      return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                        bound);
+    };
+    documentBegin = load(number);
+    documentEnd = load(add(number, constant(1)));
+  }
+  llvm::StringMap<Piece> pieces;
+  llvm::StringMap<Value> numbers, begins;
+  for (auto &[axis, range] : axes) {
+    int64_t count = range.index ? getPieces(axis, range.count) : 1;
+    Value number = count == 1 ? constant(0) : openLoop(constant(count));
+    Piece piece = layouts.piece(axis, range.index, range.count, number);
+    numbers[axis.getName()] = number;
+    pieces[axis.getName()] = piece;
+  }
+  // Where each tile's pieces lie, and how much of them is in the document.
+  SmallVector<Value> found;
+  for (Value operand : operands) {
+    const Tile &tile = tiles[operand];
+    if (llvm::none_of(dimsOf(operand), [&](DimAttr dim) {
+          return !dim.isConstant() && pieces.contains(dim.getAxis());
+        })) {
+      found.push_back(mapping.lookup(operand));
+      continue;
+    }
+    SmallVector<Value> offsets, sizes;
+    for (auto [dim, extent] : llvm::zip_equal(dimsOf(operand), tile.extents)) {
+      auto at = dim.isConstant() ? pieces.end() : pieces.find(dim.getAxis());
+      if (at == pieces.end()) {
+        offsets.push_back(extent.offset);
+        sizes.push_back(extent.size);
+        continue;
+      }
+      AxisAttr axis = program.getAxis(dim.getAxis());
+      Piece piece = at->second;
+      if (extent.asked.count != 1 && extent.held.count != 1 &&
+          extent.held.count != extent.asked.count &&
+          axis.getLayout().getKind() == Layout::Kind::Striped)
+        return op->emitOpError()
+               << "asks for one of " << extent.asked.count
+               << " parts of axis '" << axis.getName() << "', which is "
+               << axis.getLayout() << " in " << extent.held.count
+               << " parts in its memory; this version does not lower that";
+      Value offset =
+          isOneInterval(axis)
+              ? extent.offset
+              : getLocalOffset(axis, extent, piece, numbers[axis.getName()]);
+      Value begin = piece.begin, end = piece.end;
+      if (documentBegin) {
+        begin = arith::MaxSIOp::create(builder, loc, begin, documentBegin);
+        end = arith::MinSIOp::create(builder, loc, end, documentEnd);
+        end = arith::MaxSIOp::create(builder, loc, begin, end);
+        offset = add(offset, sub(begin, piece.begin));
+      }
+      begins[axis.getName()] = begin;
+      offsets.push_back(offset);
+      sizes.push_back(sub(end, begin));
+    }
+    found.push_back(makeSubview(tile.frame, offsets, sizes));
+  }
+  body(found, begins);
+  return success();
+}
+
+/// An op that works on its tiles element by element.
+LogicalResult ProgramLocalizer::convertInPieces(Operation &op) {
+  SmallVector<Value> operands(op.getOperands());
+  return forEachPiece(&op, operands, {}, {},
+                      [&](ArrayRef<Value> pieces, auto &) {
+                        IRMapping map;
+                        map.map(operands, pieces);
+                        builder.clone(op, map);
+                      });
+}
+
+/// The axis that a letter of the kernel's signature stands for.
+static StringRef getAxisOf(LaunchOp op, StringRef letter) {
+  auto signature =
+      KernelSignature::parse(KernelSignature::known(op.getKernel()));
+  if (!signature)
+    return {};
+  for (auto [shape, input] : llvm::zip(signature->operands, op.getInputs()))
+    for (auto [found, dim] :
+         llvm::zip(shape, cast<TileType>(input.getType()).getDims()))
+      if (found == KernelSignature::Dim{letter} && !dim.isConstant())
+        return dim.getAxis();
+  return {};
+}
+
+LogicalResult ProgramLocalizer::convert(LaunchOp op) {
+  MaskAttr mask = op.getMask().value_or(MaskAttr());
+  // The axes whose positions the mask speaks of.
+  llvm::StringSet<> masked;
+  if (mask && !mask.isFull())
+    for (StringRef letter : {"sq", "sk"}) {
+      StringRef axis = getAxisOf(op, letter);
+      if (!axis.empty())
+        masked.insert(axis);
+      else if (!mask.getDocuments().empty())
+        return op.emitOpError() << "has a mask of documents, whose queries and "
+                                   "keys must be axes of the program";
+    }
+  ArrayRef<int64_t> documents =
+      mask ? mask.getDocuments() : ArrayRef<int64_t>();
+  SmallVector<Value> operands(op.getInputs());
+  llvm::append_range(operands, op.getOutputs());
+  LogicalResult result = success();
+  LogicalResult split = forEachPiece(
+      op, operands, masked, documents,
+      [&](ArrayRef<Value> pieces, const llvm::StringMap<Value> &begins) {
+        SmallVector<Value> at;
+        for (auto [letter, position] :
+             llvm::zip(KernelSignature::positions(op.getKernel()),
+                       op.getPositions())) {
+          // Of the whole axis, the position is known without its part.
+          StringRef name = getAxisOf(op, letter.letter);
+          if (auto begin = begins.find(name);
+              !letter.divided && begin != begins.end()) {
+            at.push_back(begin->second);
+            continue;
+          }
+          auto found = positions.find(position);
+          if (found == positions.end()) {
+            at.push_back(mapping.lookup(position));
+            continue;
+          }
+          auto &[axis, range, divisor] = found->second;
+          if (getPieces(axis, range.count) == 1)
+            at.push_back(
+                layouts.begin(axis, range.index, range.count, divisor));
+          else
+            result = op.emitOpError()
+                     << "asks for positions of axis '" << axis.getName()
+                     << "', which none of its tiles has alone; this version "
+                        "does not lower that";
+        }
+        if (failed(result))
+          return;
+        MaskAttr within =
+            documents.empty()
+                ? mask
+                : MaskAttr::get(op.getContext(), mask.getLeft(),
+                                mask.getRight(), ArrayRef<int64_t>());
+        LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
+                         pieces.take_front(op.getInputs().size()),
+                         pieces.drop_front(op.getInputs().size()), at, within,
+                         op.getScaleAttr(), op.getGroupAttr());
+      });
+  return success(succeeded(split) && succeeded(result));
+}

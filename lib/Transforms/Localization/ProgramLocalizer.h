@@ -1,0 +1,151 @@
+//===- ProgramLocalizer.h - Tiles to memory of this rank --------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_TRANSFORMS_LOCALIZATION_PROGRAMLOCALIZER_H
+#define LIB_TRANSFORMS_LOCALIZATION_PROGRAMLOCALIZER_H
+
+#include "lib/Transforms/LayoutBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::commir {
+
+/// Gives a tile the fully dynamic type that all tiles have and kernels take.
+Value castTile(OpBuilder &builder, Value tile);
+
+/// Rewrites one SPMD program on tiles as a function on memrefs.
+class ProgramLocalizer {
+public:
+  explicit ProgramLocalizer(ProgramOp program)
+      : program(program), mesh(program.getMeshOp()),
+        builder(program.getContext()), layouts(builder, program.getLoc()) {}
+
+  LogicalResult localize();
+
+private:
+  /// A part of an axis: shard `index` of `count`, or all of it.
+  struct Range {
+    Value index;
+    int64_t count = 1;
+  };
+  /// The same, with the axis in the layout that it is cut by.
+  struct Shard {
+    AxisAttr axis;
+    Range range;
+  };
+  /// The memory behind a buffer: bytes, and what part of each axis they hold.
+  struct Memory {
+    Value bytes;
+    BufferType type;
+    PlacementAttr placement;
+    DictionaryAttr parts;
+    int64_t slotBytes = 0;
+    /// The levels on which another rank's memory is meant, with its
+    /// coordinates there.
+    llvm::StringMap<Value> coordinates;
+  };
+  /// One dimension of a tile: what it asks for of what its memory holds.
+  struct Extent {
+    Range asked, held;
+    Value offset, size, heldSize;
+    bool whole = true;
+    /// Several intervals that do not lie together in memory.
+    bool inPieces = false;
+  };
+  /// A tile, as all of the memory it lies in and what it asks for of that.
+  struct Tile {
+    Value frame;
+    SmallVector<Extent> extents;
+  };
+  /// An interval of an axis, and where it lies in memory.
+  using Piece = LayoutBuilder::Piece;
+
+  LogicalResult convert(Block &block);
+  LogicalResult convert(AllocOp op);
+  LogicalResult convert(LeaseMemoryOp op);
+  LogicalResult convert(PartOp op);
+  LogicalResult convert(arith::SelectOp op);
+  LogicalResult convert(PositionOp op);
+  LogicalResult convert(AllGatherStartOp op);
+  LogicalResult convert(RedistributeOp op);
+  LogicalResult convert(LaunchOp op);
+  LogicalResult convertInPieces(Operation &op);
+
+  LogicalResult checkWhole(Operation *op, Value tile);
+  FailureOr<Range> getHeldRange(Operation *op, const Memory &memory,
+                                AxisAttr axis, Range asked);
+  FailureOr<Extent> getExtent(PartOp op, const Memory &memory, DimAttr dim);
+  /// The number of shards of a cut over levels alone.
+  FailureOr<int64_t> getShards(Operation *op, CutAttr cut);
+  /// The shard of an axis that `placement` gives to the rank at these
+  /// coordinates; this rank's on levels that are not named.
+  FailureOr<Shard> getShard(Operation *op, PlacementAttr placement,
+                            StringRef axis,
+                            const llvm::StringMap<Value> &coordinates);
+  Value getCoordinate(Operation *op, StringAttr level,
+                      const llvm::StringMap<Value> &coordinates);
+
+  Value makeView(Value bytes, Value shift, Type element, ArrayRef<Value> sizes);
+  Value makeSubview(Value frame, ArrayRef<Value> offsets,
+                    ArrayRef<Value> sizes);
+  /// Memory of the plan that holds tiles up to these sizes, in each slot.
+  FailureOr<Value> makeBytes(Operation *op, ArrayRef<int64_t> sizes,
+                             Type element, int64_t slots, int64_t &slotBytes);
+
+  /// Runs `body` on every piece of `tiles`: parts of them that are one interval
+  /// of each axis and lie together in memory. An axis in `always` is taken
+  /// interval by interval even where its pieces lie together. `begins` holds
+  /// the first position of each axis that was taken in pieces.
+  LogicalResult forEachPiece(
+      Operation *op, ArrayRef<Value> tiles, const llvm::StringSet<> &always,
+      ArrayRef<int64_t> documents,
+      function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)>
+          body);
+  /// Where a piece of what was asked for lies in what is held.
+  Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
+                       Value number);
+
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, program.getLoc(), value);
+  }
+  Value add(Value a, Value b) {
+    return arith::AddIOp::create(builder, program.getLoc(), a, b);
+  }
+  Value sub(Value a, Value b) {
+    return arith::SubIOp::create(builder, program.getLoc(), a, b);
+  }
+  Value mul(Value a, Value b) {
+    return arith::MulIOp::create(builder, program.getLoc(), a, b);
+  }
+  /// Opens a loop from 0 to `count`, and continues inside.
+  Value openLoop(Value count);
+
+  ProgramOp program;
+  MeshOp mesh;
+  OpBuilder builder;
+  LayoutBuilder layouts;
+  IRMapping mapping;
+  DenseMap<Value, Memory> memories;
+  DenseMap<Value, Tile> tiles;
+  /// Which part of an axis a position is the first of.
+  struct PartOfAxis {
+    AxisAttr axis;
+    Range range;
+    int64_t divisor;
+  };
+  DenseMap<Value, PartOfAxis> positions;
+  /// Tiles that are all of their memory, so contiguous.
+  DenseSet<Value> whole;
+};
+
+} // namespace mlir::commir
+
+#endif // LIB_TRANSFORMS_LOCALIZATION_PROGRAMLOCALIZER_H

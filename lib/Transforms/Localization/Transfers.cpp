@@ -1,0 +1,268 @@
+//===- Transfers.cpp - Both ends of a transfer ----------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Localization/ProgramLocalizer.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+/// Both ends size a message from the axis' layout: the lengths of all members'
+/// tiles, which differ along the gathered axis only.
+LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
+  if (failed(checkWhole(op, op.getSource())))
+    return failure();
+  Location loc = op.getLoc();
+  AxisAttr axis = op.getAxis() ? program.getAxis(*op.getAxis()) : AxisAttr();
+  int64_t members = mesh.getGroupSize(op.getGroup());
+  auto source = cast<TileType>(op.getSource().getType());
+  Value tile = mapping.lookup(op.getSource());
+  Value row =
+      constant(source.getElementType().getIntOrFloatBitWidth() / 8);
+  int64_t divisor = 1;
+  for (auto [i, dim] : llvm::enumerate(source.getDims())) {
+    if (axis && dim.getAxis() == axis.getName()) {
+      divisor = dim.getDivisor();
+      continue;
+    }
+    Value size = memref::DimOp::create(builder, loc, tile, i);
+    row = arith::MulIOp::create(builder, loc, row, size);
+  }
+  auto lengths = memref::AllocaOp::create(
+      builder, loc, MemRefType::get({members}, builder.getI64Type()));
+  Value zero = constant(0), count = constant(members), one = constant(1);
+  auto loop = scf::ForOp::create(builder, loc, zero, count, one);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value member = loop.getInductionVar();
+    Value bytes = row;
+    if (axis)
+      bytes = arith::MulIOp::create(
+          builder, loc, layouts.size(axis, member, members, divisor), row);
+    bytes =
+        arith::IndexCastOp::create(builder, loc, builder.getI64Type(), bytes);
+    memref::StoreOp::create(builder, loc, bytes, lengths, member);
+  }
+  Value token =
+      AllGatherStartOp::create(builder, loc, op.getToken().getType(), tile,
+                               mapping.lookup(op.getTarget()), lengths,
+                               op.getGroupAttr(), op.getAxisAttr());
+  mapping.map(op.getToken(), token);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Redistribution
+//===----------------------------------------------------------------------===//
+
+/// The levels that cut an axis, outermost first.
+static SmallVector<StringAttr> getCutLevels(MeshOp mesh, CutAttr cut) {
+  SmallVector<StringAttr> levels;
+  for (Attribute factor : cut ? cut.getFactors() : ArrayRef<Attribute>())
+    if (auto level = dyn_cast<StringAttr>(factor))
+      if (mesh.getLevelSize(level) != 1)
+        levels.push_back(level);
+  return levels;
+}
+
+/// The levels of the mesh's on which ranks must send: those that cut the source
+/// otherwise than the target.
+static SmallVector<Attribute> getGroup(ProgramOp program, BufferType type,
+                                       PlacementAttr from, PlacementAttr to) {
+  MeshOp mesh = program.getMeshOp();
+  llvm::SmallDenseSet<StringAttr> moves;
+  for (DimAttr dim : type.getDims()) {
+    CutAttr before = dim.isConstant() ? CutAttr() : from.getCut(dim.getAxis());
+    if (!before)
+      continue;
+    CutAttr after = to.getCut(dim.getAxis());
+    SmallVector<StringAttr> levels = getCutLevels(mesh, before);
+    size_t stay = 0;
+    // Shards of an outer cut are unions of those of the inner one, so what both
+    // begin with stays where it is.
+    if (after && before.getLayout() == after.getLayout()) {
+      // Striped shards are no such unions.
+      SmallVector<StringAttr> kept = getCutLevels(mesh, after);
+      Layout::Kind kind = (before.getLayout()
+                               ? before.getLayout()
+                               : program.getAxis(dim.getAxis()).getLayout())
+                              .getKind();
+      bool nests = kind != Layout::Kind::Striped || levels == kept;
+      while (nests && stay < std::min(levels.size(), kept.size()) &&
+             levels[stay] == kept[stay])
+        ++stay;
+    }
+    moves.insert_range(ArrayRef(levels).drop_front(stay));
+  }
+  SmallVector<Attribute> group;
+  for (auto level : mesh.getLevels().getAsRange<LevelAttr>()) {
+    auto name = StringAttr::get(program.getContext(), level.getName());
+    if (moves.contains(name))
+      group.push_back(name);
+  }
+  return group;
+}
+
+/// For each member of the group in turn: what this rank holds and that one
+/// shall hold is packed, sent, and put where it belongs.
+LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
+  Location loc = op.getLoc();
+  const Memory source = memories[op.getSource()];
+  const Memory target = memories[op.getTarget()];
+  BufferType type = source.type;
+  SmallVector<Attribute> group =
+      getGroup(program, type, source.placement, target.placement);
+  int64_t members = mesh.getGroupSize(builder.getArrayAttr(group));
+
+  Value rank = constant(0);
+  for (Attribute level : group) {
+    rank = mul(rank, constant(mesh.getLevelSize(cast<StringAttr>(level))));
+    rank = add(rank, getCoordinate(op, cast<StringAttr>(level), {}));
+  }
+  auto coordinatesOf = [&](Value member) {
+    llvm::StringMap<Value> coordinates;
+    for (Attribute attribute : llvm::reverse(group)) {
+      auto level = cast<StringAttr>(attribute);
+      Value size = constant(mesh.getLevelSize(level));
+      coordinates[level.getValue()] =
+          arith::RemUIOp::create(builder, loc, member, size);
+      member = arith::DivUIOp::create(builder, loc, member, size);
+    }
+    return coordinates;
+  };
+
+  // A box is one interval of the shard of each dimension.
+  struct Side {
+    Value offset, held;
+  };
+  struct Box {
+    SmallVector<Value> sizes;
+    SmallVector<Side> from, to;
+  };
+  SmallVector<int64_t> largest, fromPieces, toPieces;
+  for (DimAttr dim : type.getDims()) {
+    if (dim.isConstant()) {
+      largest.push_back(dim.getValue());
+      fromPieces.push_back(1);
+      toPieces.push_back(1);
+      continue;
+    }
+    int64_t bound = std::numeric_limits<int64_t>::max();
+    for (auto [memory, pieces] :
+         {std::pair(&source, &fromPieces), {&target, &toPieces}}) {
+      FailureOr<Shard> shard =
+          getShard(op, memory->placement, dim.getAxis(), {});
+      if (failed(shard))
+        return failure();
+      pieces->push_back(getPieces(shard->axis, shard->range.count));
+      if (pieces->back() != 1 && dim.getDivisor() != 1)
+        return op.emitOpError()
+               << "moves pieces of axis '" << dim.getAxis() << "', of which '"
+               << dim.getAxis() << "/" << dim.getDivisor()
+               << "' is a dimension; this version does not lower that";
+      bound = std::min(bound, getLargestSize(shard->axis, shard->range.count,
+                                             dim.getDivisor()));
+    }
+    largest.push_back(bound);
+  }
+  // What the rank at `sender` holds of what the one at `receiver` shall.
+  auto getBox = [&](const llvm::StringMap<Value> &sender,
+                    const llvm::StringMap<Value> &receiver,
+                    ArrayRef<Value> fromNumbers, ArrayRef<Value> toNumbers) {
+    Box box;
+    for (auto [i, dim] : llvm::enumerate(type.getDims())) {
+      if (dim.isConstant()) {
+        Value size = constant(dim.getValue()), zero = constant(0);
+        box.sizes.push_back(size);
+        box.from.push_back({zero, size});
+        box.to.push_back({zero, size});
+        continue;
+      }
+      int64_t divisor = dim.getDivisor();
+      auto find = [&](const Memory &memory, const llvm::StringMap<Value> &at,
+                      Value number, Value &held) {
+        Shard shard = *getShard(op, memory.placement, dim.getAxis(), at);
+        held = layouts.size(shard.axis, shard.range.index, shard.range.count,
+                            divisor);
+        return layouts.piece(shard.axis, shard.range.index, shard.range.count,
+                             number, divisor);
+      };
+      Value fromHeld, toHeld;
+      Piece from = find(source, sender, fromNumbers[i], fromHeld);
+      Piece to = find(target, receiver, toNumbers[i], toHeld);
+      Value begin = arith::MaxSIOp::create(builder, loc, from.begin, to.begin);
+      Value end = arith::MinSIOp::create(builder, loc, from.end, to.end);
+      end = arith::MaxSIOp::create(builder, loc, begin, end);
+      box.sizes.push_back(sub(end, begin));
+      box.from.push_back({add(from.local, sub(begin, from.begin)), fromHeld});
+      box.to.push_back({add(to.local, sub(begin, to.begin)), toHeld});
+    }
+    return box;
+  };
+  auto tileOf = [&](const Memory &memory, const Box &box,
+                    ArrayRef<Side> sides) -> Value {
+    SmallVector<Value> offsets, held;
+    for (const Side &side : sides) {
+      offsets.push_back(side.offset);
+      held.push_back(side.held);
+    }
+    Value frame =
+        makeView(memory.bytes, constant(0), type.getElementType(), held);
+    return makeSubview(frame, offsets, box.sizes);
+  };
+  // Opens loops over the pieces of each dimension.
+  auto openPieces = [&](ArrayRef<int64_t> counts) {
+    SmallVector<Value> numbers;
+    for (int64_t count : counts)
+      numbers.push_back(count == 1 ? constant(0) : openLoop(constant(count)));
+    return numbers;
+  };
+
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    SmallVector<Value> from = openPieces(fromPieces), to = openPieces(toPieces);
+    Box mine = getBox({}, {}, from, to);
+    CopyOp::create(builder, loc, tileOf(source, mine, mine.from),
+                   tileOf(target, mine, mine.to));
+  }
+  if (members == 1)
+    return success();
+  int64_t bytes;
+  FailureOr<Value> outgoing =
+      makeBytes(op, largest, type.getElementType(), 1, bytes);
+  FailureOr<Value> incoming =
+      makeBytes(op, largest, type.getElementType(), 1, bytes);
+  if (failed(outgoing) || failed(incoming))
+    return failure();
+  OpBuilder::InsertionGuard guard(builder);
+  Value hop = add(openLoop(constant(members - 1)), constant(1));
+  Value count = constant(members);
+  auto wrap = [&](Value member) -> Value {
+    return arith::RemUIOp::create(builder, loc, member, count);
+  };
+  Value to = wrap(add(rank, hop));
+  Value from = wrap(sub(add(rank, count), hop));
+  llvm::StringMap<Value> receiver = coordinatesOf(to);
+  llvm::StringMap<Value> sender = coordinatesOf(from);
+  SmallVector<Value> fromNumbers = openPieces(fromPieces);
+  SmallVector<Value> toNumbers = openPieces(toPieces);
+  Box leaves = getBox({}, receiver, fromNumbers, toNumbers);
+  Box arrives = getBox(sender, {}, fromNumbers, toNumbers);
+  auto packed = [&](Value memory, const Box &box) {
+    return castTile(builder, makeView(memory, constant(0),
+                                      type.getElementType(), box.sizes));
+  };
+  Value out = packed(*outgoing, leaves), in = packed(*incoming, arrives);
+  CopyOp::create(builder, loc, tileOf(source, leaves, leaves.from), out);
+  Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  Value token = ExchangeStartOp::create(
+      builder, loc, TokenType::get(op.getContext()), out, to, in, from,
+      builder.getArrayAttr(group), always);
+  WaitOp::create(builder, loc, token);
+  CopyOp::create(builder, loc, in, tileOf(target, arrives, arrives.to));
+  return success();
+}

@@ -1,0 +1,214 @@
+// RUN: mercury-opt %s --commir-infer-placement --commir-materialize-communication -split-input-file | FileCheck %s
+// RUN: mercury-opt %s --commir-to-llvm -split-input-file -o /dev/null
+//
+// R8: what no other rule brings is exchanged, before the loops for what they
+// read and after them for what they make.
+
+// CHECK-LABEL: commir.program @r6_result_along_a_shifted_axis
+// CHECK: commir.launch
+// CHECK: commir.redistribute %{{.*}} to %C :
+commir.mesh @mesh(gpu = 4)
+commir.program @r6_result_along_a_shifted_axis on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32> replicate [gpu])
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  commir.for j of 4 parallel(gpu), k, i of 4 shift(by j on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_another_layout
+// CHECK: commir.redistribute %A to %{{.*}} :
+// CHECK: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_another_layout on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> at [i -> gpu zigzag],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_reshard_over_two_levels
+// CHECK: commir.launch
+// CHECK: commir.redistribute %{{.*}} to %C :
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @r8_reshard_over_two_levels on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> at [j -> (node, gpu)]) {
+  commir.for i of 4 parallel(node, gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_two_axes_move
+// CHECK: commir.redistribute %A to %{{.*}} :
+// CHECK: commir.launch
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @r8_two_axes_move on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> gpu, k -> node],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j of 8 parallel(node, gpu), k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_gather_where_another_axis_runs
+// CHECK: commir.redistribute %A to %{{.*}} :
+// CHECK: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_gather_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// The rank that computes part (row, col) holds part (col, row).
+// CHECK-LABEL: commir.program @r8_levels_in_another_order
+// CHECK: commir.redistribute %A to %{{.*}} :
+// CHECK: commir.launch
+commir.mesh @mesh(row = 2, col = 2)
+commir.program @r8_levels_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [i -> (col, row)],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 4 parallel(row, col), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_result_in_another_order
+// CHECK: commir.launch
+// CHECK: commir.redistribute %{{.*}} to %C :
+commir.mesh @mesh(row = 2, col = 2)
+commir.program @r8_result_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> (col, row)]) {
+  commir.for i of 4 parallel(row, col), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_result_where_no_loop_runs
+// CHECK: commir.launch
+// CHECK: commir.redistribute %{{.*}} to %C :
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_result_where_no_loop_runs on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  commir.for i of 4, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_result_along_another_axis
+// CHECK: commir.launch
+// CHECK: commir.redistribute %{{.*}} to %C :
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_result_along_another_axis on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [j -> gpu]) {
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: commir.program @r8_result_whole_everywhere
+// CHECK: commir.launch
+// CHECK: commir.redistribute %{{.*}} to %C :
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_result_whole_everywhere on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> replicate [gpu]) {
+  commir.for i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
