@@ -16,12 +16,16 @@ using namespace mlir::commir;
 
 /// A group of ranks: one level, "gpu", or several, ["node", "gpu"].
 static ParseResult parseGroup(OpAsmParser &parser, ArrayAttr &group) {
+  // Not as an attribute, which would take a type that follows.
+  std::string level;
+  if (succeeded(parser.parseOptionalString(&level))) {
+    group = parser.getBuilder().getStrArrayAttr({level});
+    return success();
+  }
   Attribute levels;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseAttribute(levels))
     return failure();
-  if (isa<StringAttr>(levels))
-    levels = parser.getBuilder().getArrayAttr(levels);
   group = dyn_cast<ArrayAttr>(levels);
   if (!group || group.empty() ||
       !llvm::all_of(group, llvm::IsaPred<StringAttr>))

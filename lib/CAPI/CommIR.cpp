@@ -7,6 +7,7 @@
 
 #include "mercury-c/CommIR.h"
 #include "dialect/CommIR/CommIR.h"
+#include "lib/Analysis/PlanCheck/PlanCheck.h"
 #include "lib/Register/Register.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Registration.h"
@@ -51,6 +52,19 @@ MlirModule mercuryApplySchedule(MlirModule payload, MlirModule script) {
       failed(mlir::verify(clone.get())))
     return MlirModule{nullptr};
   return wrap(clone.release());
+}
+
+bool mercuryOperationIsAPlan(MlirOperation operation) {
+  auto function = dyn_cast<func::FuncOp>(unwrap(operation));
+  return function && function->hasAttr("commir.mesh");
+}
+
+bool mercuryCheckPlan(MlirOperation plan, MercuryPlanProof *proof) {
+  FailureOr<PlanProof> found = checkPlan(cast<func::FuncOp>(unwrap(plan)));
+  if (failed(found))
+    return false;
+  *proof = {found->ranks, found->launches, found->messages, found->bytes};
+  return true;
 }
 
 bool mercuryAttributeIsALayout(MlirAttribute attribute) {

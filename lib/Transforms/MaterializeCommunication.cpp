@@ -30,6 +30,20 @@ static LogicalResult checkElementTypes(ProgramOp program) {
   return success();
 }
 
+/// Keeps what a program means beside what it becomes, for the plan checker.
+static void keepSource(ProgramOp program) {
+  Operation *module = SymbolTable::getNearestSymbolTable(program);
+  OpBuilder builder(program);
+  auto source = cast<ProgramOp>(builder.clone(*program));
+  source.setSymName((program.getSymName() + ".source").str());
+  // The table inserts under another name when this one is taken.
+  source->remove();
+  SymbolTable(module).insert(source, program->getIterator());
+  source->setAttr("commir.is_source", builder.getUnitAttr());
+  program->setAttr("commir.source",
+                   FlatSymbolRefAttr::get(source.getSymNameAttr()));
+}
+
 namespace {
 struct MaterializeCommunication
     : public commir::impl::MaterializeCommunicationBase<
@@ -37,6 +51,8 @@ struct MaterializeCommunication
   void runOnOperation() override {
     SmallVector<std::pair<ProgramOp, ForOp>> nests;
     getOperation().walk([&](ProgramOp program) {
+      if (program->hasAttr("commir.is_source"))
+        return;
       for (ForOp nest : program.getBody().getOps<ForOp>())
         nests.emplace_back(program, nest);
     });
@@ -48,6 +64,8 @@ struct MaterializeCommunication
                                 << "'; run commir-infer-placement first";
           return signalPassFailure();
         }
+      if (!program->hasAttr("commir.source"))
+        keepSource(program);
       if (failed(checkElementTypes(program)) ||
           failed(NestExpander(program, nest, numTransfers).expand()))
         return signalPassFailure();

@@ -50,6 +50,9 @@ def MaterializeCommunication
     - R9: shifts nest on several levels: the inner ring starts with what the
       outer one brought, and the outer hop runs under it.
 
+    What a program means stays beside it, as a source: `commir-check-plan` reads
+    it.
+
     Fails when a program needs another way of one of these, naming it.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
@@ -92,6 +95,24 @@ def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect"];
   let statistics = [Statistic<"arenaBytes", "arena-bytes",
                               "size of the arena in bytes">];
+}
+
+def CheckPlan : Pass<"commir-check-plan", "::mlir::ModuleOp"> {
+  let summary = "prove that a plan does what its program means";
+  let description = [{
+    Before and after: SPMD functions with their memory planned, each naming as
+    `commir.source` the program that it was lowered from. Nothing changes.
+
+    Runs all ranks against each other on what their memory holds in place of
+    numbers, and proves that each element of each output is merged from every
+    unmasked part exactly once; that every message is received, in an order that
+    cannot hang; that nothing is read before it is there or overwritten while a
+    transfer is under way; and that no communication depends on the rank.
+
+    Fails with a counterexample: the rank, the step, the op and the buffer.
+  }];
+  let statistics = [Statistic<"numMessages", "num-messages",
+                              "messages between ranks that were matched">];
 }
 
 #endif // LIB_TRANSFORMS_PASSES

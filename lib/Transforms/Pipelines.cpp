@@ -22,6 +22,7 @@ static void buildToSPMD(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createPlanMemory());
+  passes.addPass(createCheckPlan());
 }
 
 /// On to the LLVM dialect: transfers become runtime calls, kernels become code.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mercury-c/CommIR.h"
+#include "mlir-c/BuiltinAttributes.h"
 #include "mlir-c/Diagnostics.h"
 #include "mlir-c/ExecutionEngine.h"
 #include "mlir-c/Pass.h"
@@ -13,9 +14,11 @@
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
 #include "nanobind/stl/pair.h"
 #include "nanobind/stl/string.h"
+#include "nanobind/stl/tuple.h"
 #include "nanobind/stl/vector.h"
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -143,6 +146,32 @@ NB_MODULE(_mercury, m) {
       },
       nb::arg("module"), nb::arg("pipeline"),
       "Runs a pass pipeline on the module in place: (succeeded, diagnostics).");
+
+  m.def(
+      "check_plans",
+      [](MlirModule module) {
+        using Proof =
+            std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>;
+        ErrorCollector errors(mlirModuleGetContext(module));
+        std::vector<Proof> proofs;
+        for (MlirOperation op =
+                 mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+             !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+          MercuryPlanProof proof;
+          if (!mercuryOperationIsAPlan(op) || !mercuryCheckPlan(op, &proof))
+            continue;
+          MlirStringRef name =
+              mlirStringAttrGetValue(mlirOperationGetAttributeByName(
+                  op, mlirStringRefCreateFromCString("sym_name")));
+          proofs.emplace_back(std::string(name.data, name.length), proof.ranks,
+                              proof.launches, proof.messages, proof.bytes);
+        }
+        return std::make_pair(proofs, errors.take());
+      },
+      nb::arg("module"),
+      "Proves that each plan of a module means the program it was lowered "
+      "from: "
+      "([(name, ranks, launches, messages, bytes)], counterexamples).");
 
   m.def(
       "layout_shard",

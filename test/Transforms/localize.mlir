@@ -402,3 +402,15 @@ commir.program @documents on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
       outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
       at(%c0, %c0, %c0, %c0) mask(causal documents[0, 5, 14])
 }
+
+// -----
+
+// A source stays as it is, and is named by the function.
+// CHECK: commir.program @sourced.source
+// CHECK: func.func @sourced(
+// CHECK-SAME: commir.source = @sourced.source
+commir.mesh @mesh(gpu = 4)
+commir.program @sourced.source on @mesh axes(i = 10) inputs() outputs() attributes {commir.is_source} {
+}
+commir.program @sourced on @mesh axes(i = 10) inputs() outputs() attributes {commir.source = @sourced.source} {
+}

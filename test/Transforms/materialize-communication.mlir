@@ -4,7 +4,12 @@
 // R1: each access falls in the rank's own shard, so nothing moves
 //===----------------------------------------------------------------------===//
 
-// CHECK-LABEL: commir.program @column_parallel
+// What the program means stays beside what every rank does.
+// CHECK-LABEL: commir.program @column_parallel.source on
+// CHECK: attributes {commir.is_source}
+// CHECK-NEXT: commir.for i, j of 4 parallel(gpu), k {
+// CHECK-LABEL: commir.program @column_parallel on
+// CHECK: attributes {commir.source = @column_parallel.source}
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[WHOLE:.*]] = commir.part %C [] :
 // CHECK: commir.fill %[[WHOLE]] with 0.000000e+00

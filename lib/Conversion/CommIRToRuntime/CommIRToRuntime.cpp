@@ -652,7 +652,12 @@ struct ConvertCommIRToRuntime
       if (failed(FunctionConverter(function, mesh).convert()))
         return signalPassFailure();
       function->removeAttr("commir.mesh");
+      function->removeAttr("commir.source");
     }
+    // What the plan means was for checking it.
+    for (auto op : llvm::make_early_inc_range(module.getOps<ProgramOp>()))
+      if (op->hasAttr("commir.is_source"))
+        op.erase();
     for (auto op : llvm::make_early_inc_range(module.getOps<MeshOp>()))
       op.erase();
     WalkResult left = module.walk([&](Operation *op) {

@@ -43,6 +43,8 @@ LogicalResult ProgramLocalizer::localize() {
       builder, loc, program.getSymName(),
       builder.getFunctionType({pointer, pointer}, {builder.getI32Type()}));
   function->setAttr("commir.mesh", program.getMeshAttr());
+  if (Attribute source = program->getAttr("commir.source"))
+    function->setAttr("commir.source", source);
   builder.setInsertionPointToStart(function.addEntryBlock());
 
   auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
@@ -152,7 +154,10 @@ namespace {
 struct Localize : public commir::impl::LocalizeBase<Localize> {
   void runOnOperation() override {
     SmallVector<ProgramOp> programs;
-    getOperation().walk([&](ProgramOp op) { programs.push_back(op); });
+    getOperation().walk([&](ProgramOp op) {
+      if (!op->hasAttr("commir.is_source"))
+        programs.push_back(op);
+    });
     for (ProgramOp program : programs)
       if (failed(ProgramLocalizer(program).localize()))
         return signalPassFailure();

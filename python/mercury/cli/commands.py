@@ -12,6 +12,7 @@ from rich.table import Table
 
 from .. import __version__
 from ..errors import MercuryError
+from .check import check
 
 __all__ = ["cli"]
 
@@ -20,6 +21,9 @@ __all__ = ["cli"]
 @click.version_option(__version__, prog_name="mercury")
 def cli() -> None:
     """Compile tensor operators for many GPUs."""
+
+
+cli.add_command(check)
 
 
 def _text(error: MercuryError) -> str:

@@ -33,6 +33,22 @@ MLIR_CAPI_EXPORTED int mercuryLspServerMain(int argc, char **argv);
 MLIR_CAPI_EXPORTED MlirModule mercuryApplySchedule(MlirModule payload,
                                                    MlirModule script);
 
+/// What was proved of a plan, counted over all ranks.
+typedef struct MercuryPlanProof {
+  int64_t ranks;
+  int64_t launches;
+  int64_t messages;
+  int64_t bytes;
+} MercuryPlanProof;
+
+/// Whether an operation is a function that `commir-to-spmd` made.
+MLIR_CAPI_EXPORTED bool mercuryOperationIsAPlan(MlirOperation operation);
+
+/// Proves that a plan means the program it was lowered from. Returns false when
+/// it does not; the counterexample goes to the context's handlers.
+MLIR_CAPI_EXPORTED bool mercuryCheckPlan(MlirOperation plan,
+                                         MercuryPlanProof *proof);
+
 /// The layout of a `#commir.layout`: the number of intervals of shard `index`
 /// of `shards`, written as begin, end pairs to `bounds` (room for `capacity`
 /// pairs). Returns -1 when the layout cannot cut the axis so.

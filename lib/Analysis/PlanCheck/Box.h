@@ -1,0 +1,49 @@
+//===- Box.h - Boxes of whole numbers ---------------------------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_ANALYSIS_PLANCHECK_BOX_H
+#define LIB_ANALYSIS_PLANCHECK_BOX_H
+
+#include "dialect/CommIR/Layout.h"
+#include <memory>
+#include <optional>
+
+namespace mlir::commir::check {
+
+/// An interval for each dimension. A box of no dimensions has one point.
+using Box = llvm::SmallVector<Interval, 4>;
+
+bool isEmpty(const Box &box);
+
+/// The box of all that lies in both; nullopt when nothing does.
+std::optional<Box> intersect(const Box &a, const Box &b);
+
+/// Appends disjoint boxes that cover what lies in `a` and not in `b`.
+void subtract(const Box &a, const Box &b, llvm::SmallVectorImpl<Box> &rest);
+
+/// Makes `a` the union of both, when that is a box.
+bool join(Box &a, const Box &b);
+
+/// Disjoint boxes, as few as joining neighbours gives.
+class BoxSet {
+public:
+  llvm::ArrayRef<Box> getBoxes() const { return boxes; }
+  bool isEmpty() const { return boxes.empty(); }
+
+  /// Adds a box that none of the set overlaps.
+  void add(Box box);
+  /// What of `whole` is not in the set.
+  llvm::SmallVector<Box> getMissing(const Box &whole) const;
+  bool operator==(const BoxSet &other) const;
+
+private:
+  llvm::SmallVector<Box, 2> boxes;
+};
+
+} // namespace mlir::commir::check
+
+#endif // LIB_ANALYSIS_PLANCHECK_BOX_H

@@ -1,0 +1,240 @@
+//===- Contents.cpp - What a rank's memory holds --------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/PlanCheck/Contents.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+using namespace mlir::commir::check;
+
+Content Content::slice(const Box &local) const {
+  Content part = *this;
+  for (auto [interval, cut] : llvm::zip_equal(part.box, local))
+    interval = {interval.begin + cut.begin, interval.begin + cut.end};
+  return part;
+}
+
+bool Content::isSameSource(const Content &other) const {
+  return kind == other.kind && buffer == other.buffer && value == other.value &&
+         (merged == other.merged ||
+          (merged && other.merged && *merged == *other.merged));
+}
+
+MemoryBox check::slice(const MemoryBox &region, const Box &local) {
+  MemoryBox part = region;
+  for (auto [dim, cut] : llvm::enumerate(local)) {
+    part.offset += cut.begin * region.strides[dim];
+    part.sizes[dim] = cut.size();
+  }
+  return part;
+}
+
+Box check::getIndices(const MemoryBox &region) {
+  Box box;
+  for (int64_t size : region.sizes)
+    box.push_back({0, size});
+  return box;
+}
+
+//===----------------------------------------------------------------------===//
+// Overlap
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How two regions lie: index i of the one is index i - shift of the other.
+struct Alignment {
+  bool sameFrame = true;
+  std::optional<Box> common; // indices of the first
+  SmallVector<int64_t, 4> shift;
+};
+} // namespace
+
+/// Finds shifts with sum(shift * stride) = distance under which the regions
+/// overlap, the dimension of the widest stride first.
+static bool findShift(const MemoryBox &a, const MemoryBox &b,
+                      ArrayRef<std::pair<int64_t, unsigned>> dims,
+                      int64_t distance, Alignment &found) {
+  if (dims.empty())
+    return distance == 0;
+  auto [stride, dim] = dims.front();
+  int64_t size = a.sizes[dim], other = b.sizes[dim];
+  int64_t below = llvm::divideFloorSigned(distance, stride);
+  for (int64_t shift : {below, below + 1}) {
+    Interval common{std::max<int64_t>(0, shift), std::min(size, other + shift)};
+    if (common.size() <= 0 ||
+        !findShift(a, b, dims.drop_front(), distance - shift * stride, found))
+      continue;
+    found.shift[dim] = shift;
+    (*found.common)[dim] = common;
+    return true;
+  }
+  return false;
+}
+
+static Alignment align(const MemoryBox &a, const MemoryBox &b) {
+  Alignment found;
+  if (a.offset >= b.getEnd() || b.offset >= a.getEnd())
+    return found;
+  size_t rank = a.sizes.size();
+  found.sameFrame = rank == b.sizes.size() && a.elementType == b.elementType;
+  SmallVector<std::pair<int64_t, unsigned>, 4> dims;
+  for (unsigned dim = 0; found.sameFrame && dim < rank; ++dim) {
+    bool walkedA = a.sizes[dim] > 1, walkedB = b.sizes[dim] > 1;
+    if (!walkedA && !walkedB)
+      continue;
+    int64_t stride = walkedA ? a.strides[dim] : b.strides[dim];
+    if (stride <= 0 || (walkedA && walkedB && stride != b.strides[dim]))
+      found.sameFrame = false;
+    dims.emplace_back(stride, dim);
+  }
+  if (!found.sameFrame)
+    return found;
+  llvm::sort(dims, std::greater<>());
+  found.common = getIndices(a);
+  found.shift.assign(rank, 0);
+  if (!findShift(a, b, dims, b.offset - a.offset, found))
+    found.common.reset();
+  return found;
+}
+
+bool check::overlaps(const MemoryBox &a, const MemoryBox &b) {
+  if (a.isEmpty() || b.isEmpty())
+    return false;
+  Alignment found = align(a, b);
+  return !found.sameFrame || found.common;
+}
+
+//===----------------------------------------------------------------------===//
+// Contents
+//===----------------------------------------------------------------------===//
+
+/// The first group that ends after `address`.
+template <typename Groups> static auto firstAfter(Groups &groups, int64_t at) {
+  auto it = groups.upper_bound(at);
+  if (it != groups.begin() && std::prev(it)->second.end > at)
+    --it;
+  return it;
+}
+
+SmallVector<Piece, 1> Contents::read(const MemoryBox &region) const {
+  SmallVector<Piece, 1> pieces;
+  if (region.isEmpty())
+    return pieces;
+  int64_t end = region.getEnd();
+  for (auto it = firstAfter(groups, region.offset);
+       it != groups.end() && it->first < end; ++it) {
+    for (const Entry &entry : it->second.entries) {
+      Alignment found = align(region, entry.region);
+      if (!found.common)
+        continue;
+      Box local = *found.common, held = local;
+      for (auto [interval, shift] : llvm::zip_equal(held, found.shift))
+        interval = {interval.begin - shift, interval.end - shift};
+      pieces.push_back({local, entry.content.isFilled()
+                                   ? entry.content
+                                   : entry.content.slice(held)});
+    }
+  }
+  return pieces;
+}
+
+/// Makes `a` hold what both do, when that is a box of one content.
+static bool joinEntries(MemoryBox &region, Content &content,
+                        const MemoryBox &other, const Content &otherContent) {
+  size_t rank = region.sizes.size();
+  if (region.elementType != other.elementType || rank != other.sizes.size() ||
+      !content.isSameSource(otherContent))
+    return false;
+  // All sizes agree but one, along which they are neighbours.
+  int64_t along = -1;
+  for (size_t dim = 0; dim < rank; ++dim) {
+    bool walked = region.sizes[dim] > 1 && other.sizes[dim] > 1;
+    if (walked && region.strides[dim] != other.strides[dim])
+      return false;
+    bool same =
+        region.sizes[dim] == other.sizes[dim] &&
+        (content.isFilled() || content.box[dim] == otherContent.box[dim]);
+    if (same)
+      continue;
+    if (along >= 0)
+      return false;
+    along = dim;
+  }
+  if (along < 0)
+    return false;
+  int64_t stride = region.sizes[along] > 1  ? region.strides[along]
+                   : other.sizes[along] > 1 ? other.strides[along]
+                                            : region.strides[along];
+  bool after = other.offset == region.offset + region.sizes[along] * stride;
+  bool before = region.offset == other.offset + other.sizes[along] * stride;
+  if (!after && !before)
+    return false;
+  if (!content.isFilled()) {
+    Box joined = content.box;
+    if (!join(joined, otherContent.box) ||
+        (joined[along].begin == content.box[along].begin) != after)
+      return false;
+    content.box = joined;
+  }
+  region.offset = std::min(region.offset, other.offset);
+  region.sizes[along] += other.sizes[along];
+  region.strides[along] = stride;
+  return true;
+}
+
+void Contents::write(const MemoryBox &region, const Content &content) {
+  if (region.isEmpty())
+    return;
+  Entry fresh{region, content};
+  int64_t end = region.getEnd();
+  // What lies in the region is gone; what it leaves of an entry stays.
+  std::vector<Entry> kept;
+  auto it = firstAfter(groups, region.offset - 1);
+  while (it != groups.end() && it->first <= end) {
+    for (Entry &entry : it->second.entries) {
+      Alignment found = align(entry.region, region);
+      if (!found.sameFrame)
+        continue;
+      if (!found.common) {
+        kept.push_back(std::move(entry));
+        continue;
+      }
+      SmallVector<Box> rest;
+      subtract(getIndices(entry.region), *found.common, rest);
+      for (const Box &left : rest)
+        kept.push_back({slice(entry.region, left),
+                        entry.content.isFilled() ? entry.content
+                                                 : entry.content.slice(left)});
+    }
+    it = groups.erase(it);
+  }
+  for (bool joined = true; joined;) {
+    joined = false;
+    for (Entry &entry : kept) {
+      if (!joinEntries(fresh.region, fresh.content, entry.region,
+                       entry.content))
+        continue;
+      std::swap(entry, kept.back());
+      kept.pop_back();
+      joined = true;
+      break;
+    }
+  }
+  kept.push_back(std::move(fresh));
+  llvm::sort(kept, [](const Entry &a, const Entry &b) {
+    return a.region.offset < b.region.offset;
+  });
+  for (Entry &entry : kept) {
+    int64_t begin = entry.region.offset, last = entry.region.getEnd();
+    auto before = groups.upper_bound(begin);
+    bool inside =
+        before != groups.begin() && std::prev(before)->second.end > begin;
+    Group &group = inside ? std::prev(before)->second : groups[begin];
+    group.end = std::max(group.end, last);
+    group.entries.push_back(std::move(entry));
+  }
+}

@@ -1,0 +1,86 @@
+//===- Contents.h - What a rank's memory holds ------------------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The state that the checker keeps of one rank: which bytes hold what. Contents
+// are tracked by boxes of memory, so the cost does not depend on extents.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_ANALYSIS_PLANCHECK_CONTENTS_H
+#define LIB_ANALYSIS_PLANCHECK_CONTENTS_H
+
+#include "lib/Analysis/PlanCheck/Box.h"
+#include "lib/Analysis/PlanTrace.h"
+#include <map>
+
+namespace mlir::commir::check {
+
+/// What a box of elements is.
+struct Content {
+  enum class Kind {
+    Input,   // elements of an input, as the caller gave them
+    Partial, // elements of an output, merged so far from `merged`
+    Filled   // all the same value
+  };
+  Kind kind = Kind::Filled;
+  /// Input and partial: the buffer, and the box of it, an interval a dimension.
+  int64_t buffer = -1;
+  Box box;
+  /// Partial: the boxes of the axes reduced over that are in it.
+  std::shared_ptr<const BoxSet> merged;
+  double value = 0.0;
+
+  /// The content of a part, given by indices from the start of the box.
+  Content slice(const Box &local) const;
+  bool isFilled() const { return kind == Kind::Filled; }
+  bool isSameSource(const Content &other) const;
+};
+
+/// A part of a region that holds one thing: the indices of it, from the
+/// region's start.
+struct Piece {
+  Box local;
+  Content content;
+};
+
+/// The part of a region that `local` names.
+MemoryBox slice(const MemoryBox &region, const Box &local);
+
+/// All of a region's indices.
+Box getIndices(const MemoryBox &region);
+
+/// Whether two regions of one memory share a byte. Regions of different shapes
+/// are taken to, when the ranges of their addresses do.
+bool overlaps(const MemoryBox &a, const MemoryBox &b);
+
+/// One memory of one rank: the arena, or an argument.
+class Contents {
+public:
+  /// What a region holds. The pieces are disjoint; what they leave out was
+  /// never written, or was written in another shape.
+  SmallVector<Piece, 1> read(const MemoryBox &region) const;
+
+  void write(const MemoryBox &region, const Content &content);
+
+private:
+  struct Entry {
+    MemoryBox region;
+    Content content;
+  };
+  /// Entries whose ranges of addresses overlap, from a common first address.
+  struct Group {
+    int64_t end = 0;
+    std::vector<Entry> entries;
+  };
+  using Groups = std::map<int64_t, Group>;
+
+  Groups groups;
+};
+
+} // namespace mlir::commir::check
+
+#endif // LIB_ANALYSIS_PLANCHECK_CONTENTS_H

@@ -1,0 +1,111 @@
+//===- Masks.cpp - Boxes of pairs against a mask --------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/PlanCheck/Meaning.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+using namespace mlir::commir::check;
+
+static constexpr int64_t kFar = int64_t(1) << 60;
+
+/// The differences key - query that a mask lets through, as a closed range.
+static std::pair<int64_t, int64_t> getBand(MaskAttr mask) {
+  if (!mask)
+    return {-kFar, kFar};
+  bool left = mask.getLeft() == MaskAttr::kUnbounded;
+  bool right = mask.getRight() == MaskAttr::kUnbounded;
+  return {left ? -kFar : -mask.getLeft(), right ? kFar : mask.getRight()};
+}
+
+static std::optional<Interval> intersect(Interval a, Interval b) {
+  Interval both{std::max(a.begin, b.begin), std::min(a.end, b.end)};
+  return both.size() > 0 ? std::optional(both) : std::nullopt;
+}
+
+bool check::isOutsideMask(MaskAttr mask, Interval queries, Interval keys) {
+  if (!mask || mask.isFull())
+    return false;
+  auto [least, most] = getBand(mask);
+  auto isOutside = [&](Interval q, Interval k) {
+    return k.end - 1 - q.begin < least || k.begin - (q.end - 1) > most;
+  };
+  ArrayRef<int64_t> documents = mask.getDocuments();
+  if (documents.empty())
+    return isOutside(queries, keys);
+  for (size_t i = 0; i + 1 < documents.size(); ++i) {
+    Interval document{documents[i], documents[i + 1]};
+    auto q = ::intersect(queries, document), k = ::intersect(keys, document);
+    if (q && k && !isOutside(*q, *k))
+      return false;
+  }
+  return true;
+}
+
+/// The number of the document that a position is in; positions of no document
+/// have numbers too.
+static int64_t getDocument(MaskAttr mask, int64_t position) {
+  if (!mask)
+    return 0;
+  ArrayRef<int64_t> documents = mask.getDocuments();
+  return llvm::upper_bound(documents, position) - documents.begin();
+}
+
+/// Cuts segments where a document of either mask ends.
+static Segments cutAtDocuments(ArrayRef<Segment> segments, MaskAttr mask,
+                               MaskAttr launched, int64_t first) {
+  Segments pieces;
+  for (const Segment &segment : segments) {
+    SmallVector<int64_t> cuts{segment.local.begin, segment.local.end};
+    for (auto [documents, start] :
+         {std::pair(mask, segment.first - segment.local.begin),
+          std::pair(launched, first)})
+      if (documents)
+        for (int64_t bound : documents.getDocuments())
+          if (int64_t at = bound - start;
+              at > segment.local.begin && at < segment.local.end)
+            cuts.push_back(at);
+    llvm::sort(cuts);
+    for (size_t i = 0; i + 1 < cuts.size(); ++i)
+      if (cuts[i] != cuts[i + 1])
+        pieces.push_back({{cuts[i], cuts[i + 1]},
+                          segment.first + cuts[i] - segment.local.begin});
+  }
+  return pieces;
+}
+
+bool check::seesTheSame(MaskAttr mask, ArrayRef<Segment> queries,
+                        ArrayRef<Segment> keys, MaskAttr launched,
+                        int64_t firstQuery, int64_t firstKey) {
+  bool isFull = !mask || mask.isFull(),
+       runsFull = !launched || launched.isFull();
+  if (isFull && runsFull)
+    return true;
+  Segments allQueries = cutAtDocuments(queries, mask, launched, firstQuery);
+  Segments allKeys = cutAtDocuments(keys, mask, launched, firstKey);
+  for (const Segment &q : allQueries) {
+    for (const Segment &k : allKeys) {
+      // All differences of indices, key - query, from the least to the most.
+      int64_t least = k.local.begin - (q.local.end - 1);
+      int64_t most = k.local.end - 1 - q.local.begin;
+      auto getSeen = [&](MaskAttr which, int64_t q0, int64_t k0) {
+        std::pair<int64_t, int64_t> none(1, 0);
+        if (getDocument(which, q0 + q.local.begin) !=
+            getDocument(which, k0 + k.local.begin))
+          return none;
+        auto [low, high] = getBand(which);
+        std::pair<int64_t, int64_t> seen(std::max(least, low - (k0 - q0)),
+                                         std::min(most, high - (k0 - q0)));
+        return seen.first <= seen.second ? seen : none;
+      };
+      if (getSeen(mask, q.first - q.local.begin, k.first - k.local.begin) !=
+          getSeen(launched, firstQuery, firstKey))
+        return false;
+    }
+  }
+  return true;
+}

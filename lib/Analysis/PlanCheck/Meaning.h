@@ -1,0 +1,125 @@
+//===- Meaning.h - What the source program asks for -------------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All that the checker knows of a program comes from its loops' bodies and its
+// boundary placements, by the layout arithmetic; not from how it was scheduled.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_ANALYSIS_PLANCHECK_MEANING_H
+#define LIB_ANALYSIS_PLANCHECK_MEANING_H
+
+#include "lib/Analysis/PlanCheck/Box.h"
+#include "lib/Analysis/PlanTrace.h"
+
+namespace mlir::commir::check {
+
+/// A run of an index that follows a run of positions: index `local.begin + i`
+/// is position `first + i`.
+struct Segment {
+  Interval local;
+  int64_t first = 0;
+  Interval getPositions() const { return {first, first + local.size()}; }
+  bool operator==(const Segment &other) const {
+    return local == other.local && first == other.first;
+  }
+};
+using Segments = SmallVector<Segment, 1>;
+
+int64_t getLength(ArrayRef<Segment> segments);
+SmallVector<Interval> getPositions(ArrayRef<Segment> segments);
+
+/// One kernel of the program, and its operands as buffers.
+struct KernelMeaning {
+  KernelOp op;
+  SmallVector<int64_t> inputs, outputs;
+  /// The dimension of the query and key positions that its mask speaks of.
+  DimAttr query, key;
+  /// The dimensions whose positions a launch is given.
+  SmallVector<DimAttr> positions;
+  MaskAttr getMask() const {
+    return KernelOp(op).getMask().value_or(MaskAttr());
+  }
+};
+
+/// How an output comes about.
+struct ResultMeaning {
+  StoreOp store;
+  int64_t kernel = -1;
+  MergeKind merge = MergeKind::Sum;
+  bool merges = false;
+  /// What merging starts from.
+  double identity = 0.0;
+  /// The axes that each element is merged over, with their extents: the axes
+  /// that the buffer lacks, and those that it has divided.
+  SmallVector<StringRef> axes;
+  SmallVector<int64_t> extents;
+  /// The other one of a softmax pair, or -1.
+  int64_t partner = -1;
+};
+
+/// A program as the checker sees it.
+class Meaning {
+public:
+  static FailureOr<Meaning> create(ProgramOp program);
+
+  ProgramOp getProgram() const { return program; }
+  int64_t getNumBuffers() const { return names.size(); }
+  StringRef getName(int64_t buffer) const { return names[buffer]; }
+  bool isInput(int64_t buffer) const { return buffer < inputs; }
+  ArrayRef<DimAttr> getDims(int64_t buffer) const { return dims[buffer]; }
+  Type getElementType(int64_t buffer) const { return elementTypes[buffer]; }
+  ArrayRef<KernelMeaning> getKernels() const { return kernels; }
+  const ResultMeaning &getResult(int64_t output) const {
+    return results[output];
+  }
+
+  /// Whether the schedule names a type that transfers may round to.
+  bool isLink(Type type) const { return llvm::is_contained(links, type); }
+
+  /// For each dimension of a buffer, what a rank holds of it at the boundary.
+  SmallVector<Segments> getShard(const PlanTrace &trace, int64_t rank,
+                                 int64_t buffer) const;
+
+  /// The box of reduced axes that the elements of a box of an output need.
+  Box getNeeded(int64_t output, const Box &elements) const;
+  /// Whether the mask keeps all of `reduced` out of `elements`.
+  bool isMasked(int64_t output, const Box &elements, const Box &reduced) const;
+  /// What is not in `merged` and should be, if anything.
+  std::optional<Box> getMissing(int64_t output, const Box &elements,
+                                const BoxSet &merged) const;
+
+  /// `sk [0, 4), h [2, 3)`, for messages.
+  std::string describe(int64_t buffer, const Box &box) const;
+  std::string describeReduced(int64_t output, const Box &box) const;
+
+private:
+  LogicalResult readNest(ForOp nest);
+  LogicalResult readStore(StoreOp store);
+
+  ProgramOp program;
+  int64_t inputs = 0;
+  SmallVector<StringRef> names;
+  SmallVector<ArrayRef<DimAttr>> dims;
+  SmallVector<Type> elementTypes, links;
+  std::vector<KernelMeaning> kernels;
+  std::vector<ResultMeaning> results;
+};
+
+/// Whether no query of `queries` sees a key of `keys`.
+bool isOutsideMask(MaskAttr mask, Interval queries, Interval keys);
+
+/// Whether a launch under `launched`, told that its queries and keys begin at
+/// these positions, sees the pairs that `mask` lets the true positions see. A
+/// null mask is full.
+bool seesTheSame(MaskAttr mask, ArrayRef<Segment> queries,
+                 ArrayRef<Segment> keys, MaskAttr launched, int64_t firstQuery,
+                 int64_t firstKey);
+
+} // namespace mlir::commir::check
+
+#endif // LIB_ANALYSIS_PLANCHECK_MEANING_H

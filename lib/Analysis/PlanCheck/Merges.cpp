@@ -1,0 +1,196 @@
+//===- Merges.cpp - Partial results and how they merge --------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/PlanCheck/Checker.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+using namespace mlir::commir::check;
+
+LogicalResult Checker::checkIdentity(RankState &rank, const Content &content,
+                                     double identity, const Twine &where) {
+  if (content.value == identity)
+    return success();
+  return report(rank) << "merges " << where << ", which holds "
+                      << describe(content) << "; the merge's identity is "
+                      << std::to_string(identity);
+}
+
+/// What has been merged, with more of it; each unmasked part only once.
+FailureOr<std::shared_ptr<const BoxSet>>
+Checker::unite(RankState &rank, int64_t output, const Box &elements,
+               const std::shared_ptr<const BoxSet> &merged,
+               ArrayRef<Box> boxes) {
+  auto united =
+      merged ? std::make_shared<BoxSet>(*merged) : std::make_shared<BoxSet>();
+  for (const Box &box : boxes) {
+    SmallVector<Box> fresh = united->getMissing(box);
+    for (const Box &held : united->getBoxes()) {
+      std::optional<Box> twice = intersect(held, box);
+      if (!twice || meaning.isMasked(output, elements, *twice))
+        continue;
+      return report(rank) << "adds " << meaning.describeReduced(output, *twice)
+                          << " to '" << meaning.getName(output) << "' ("
+                          << meaning.describe(output, elements)
+                          << ") a second time";
+    }
+    for (Box &part : fresh)
+      united->add(std::move(part));
+  }
+  return std::shared_ptr<const BoxSet>(united);
+}
+
+/// Merges pieces of one region into those of another of the same sizes.
+LogicalResult Checker::merge(RankState &rank, const MemoryBox &target,
+                             ArrayRef<Piece> from, ArrayRef<Piece> to,
+                             MergeKind kind, bool isLSE) {
+  double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
+  for (const Piece &source : from) {
+    for (const Piece &held : to) {
+      std::optional<Box> common = intersect(source.local, held.local);
+      if (!common)
+        continue;
+      auto getPart = [&](const Piece &piece) {
+        if (piece.content.isFilled())
+          return piece.content;
+        Box local = *common;
+        for (auto [interval, start] : llvm::zip_equal(local, piece.local))
+          interval = {interval.begin - start.begin, interval.end - start.begin};
+        return piece.content.slice(local);
+      };
+      Content more = getPart(source), sum = getPart(held);
+      for (const Content &part : {more, sum})
+        if (part.kind == Content::Kind::Input)
+          return report(rank) << "merges " << describe(part)
+                              << ", which is no partial result";
+      if (more.isFilled() || sum.isFilled()) {
+        for (const Content &part : {more, sum})
+          if (part.isFilled() &&
+              failed(checkIdentity(rank, part, identity, describe(target))))
+            return failure();
+        if (more.isFilled())
+          continue;
+        sum = more;
+      } else {
+        if (more.buffer != sum.buffer || more.box != sum.box)
+          return report(rank)
+                 << "merges " << describe(more) << " into " << describe(sum);
+        auto united = unite(rank, sum.buffer, sum.box, sum.merged,
+                            more.merged->getBoxes());
+        if (failed(united))
+          return failure();
+        sum.merged = *united;
+      }
+      const ResultMeaning &result = meaning.getResult(sum.buffer);
+      if (!result.merges || result.merge != kind)
+        return report(rank)
+               << "merges '" << meaning.getName(sum.buffer) << "' by "
+               << stringifyMergeKind(kind) << ", not as the program says";
+      if (kind == MergeKind::Softmax && (result.identity != 0.0) != isLSE)
+        return report(rank) << "merges '" << meaning.getName(sum.buffer)
+                            << "' in the place of '"
+                            << meaning.getName(result.partner) << "'";
+      getContents(rank, target.space).write(slice(target, *common), sum);
+    }
+  }
+  return success();
+}
+
+LogicalResult Checker::mergeSum(RankState &rank) {
+  const MemoryBox &source = rank.event->inputs[0];
+  const MemoryBox &target = rank.event->outputs[0];
+  if (source.sizes != target.sizes)
+    return report(rank) << "merges tiles of different sizes";
+  SmallVector<Piece> from, to;
+  if (failed(read(rank, source, from)) || failed(read(rank, target, to)) ||
+      failed(checkWrite(rank, target)))
+    return failure();
+  if (source.space == target.space && overlaps(source, target))
+    return report(rank) << "merges " << describe(source) << " into itself";
+  return merge(rank, target, from, to, MergeKind::Sum, /*isLSE=*/false);
+}
+
+/// The weights of a pair's output are those of its log-sum-exp: both must have
+/// merged the same. Dimensions of the same name run along the same indices.
+LogicalResult Checker::checkPair(RankState &rank, ArrayRef<DimAttr> dims,
+                                 ArrayRef<Piece> pieces,
+                                 ArrayRef<DimAttr> otherDims,
+                                 ArrayRef<Piece> others) {
+  auto meets = [&](const Piece &piece, const Piece &other) {
+    for (auto [dim, interval] : llvm::zip(dims, piece.local))
+      for (auto [otherDim, range] : llvm::zip(otherDims, other.local))
+        if (dim == otherDim && !dim.isConstant() &&
+            (interval.end <= range.begin || range.end <= interval.begin))
+          return false;
+    return true;
+  };
+  for (const Piece &piece : pieces) {
+    for (const Piece &other : others) {
+      const Content &one = piece.content, &two = other.content;
+      if (!meets(piece, other) || (one.isFilled() && two.isFilled()) ||
+          (one.kind == two.kind &&
+           (one.merged == two.merged || *one.merged == *two.merged)))
+        continue;
+      return report(rank) << "uses a softmax pair of which one, "
+                          << describe(one) << ", has merged other parts than "
+                          << "the other, " << describe(two);
+    }
+  }
+  return success();
+}
+
+/// The buffer whose partial results pieces hold, or -1.
+static int64_t getOutput(ArrayRef<Piece> pieces) {
+  for (const Piece &piece : pieces)
+    if (piece.content.kind == Content::Kind::Partial)
+      return piece.content.buffer;
+  return -1;
+}
+
+LogicalResult Checker::mergeSoftmax(RankState &rank) {
+  const PlanEvent &event = *rank.event;
+  if (event.inputs.size() != 2 || event.outputs.size() != 2)
+    return report(rank) << "merges a softmax pair, but has "
+                        << event.inputs.size() << " inputs and "
+                        << event.outputs.size() << " outputs";
+  SmallVector<Piece> from[2], to[2];
+  for (int i : {0, 1}) {
+    if (event.inputs[i].sizes != event.outputs[i].sizes)
+      return report(rank) << "merges tiles of different sizes";
+    if (failed(read(rank, event.inputs[i], from[i])) ||
+        failed(read(rank, event.outputs[i], to[i])) ||
+        failed(checkWrite(rank, event.outputs[i])))
+      return failure();
+    for (const MemoryBox &source : event.inputs)
+      if (source.space == event.outputs[i].space &&
+          overlaps(source, event.outputs[i]))
+        return report(rank) << "merges " << describe(source) << " into itself";
+  }
+  if (event.outputs[0].space == event.outputs[1].space &&
+      overlaps(event.outputs[0], event.outputs[1]))
+    return report(rank) << "writes both results of a pair to "
+                        << describe(event.outputs[0]);
+  for (SmallVector<Piece> *pair : {from, to}) {
+    int64_t output = getOutput(pair[0]), other = getOutput(pair[1]);
+    if (output < 0 && other < 0)
+      continue;
+    if (output < 0)
+      output = meaning.getResult(other).partner;
+    if (other < 0)
+      other = meaning.getResult(output).partner;
+    if (output < 0 || other < 0 || meaning.getResult(output).partner != other)
+      return report(rank) << "merges results that are no softmax pair";
+    if (failed(checkPair(rank, meaning.getDims(output), pair[0],
+                         meaning.getDims(other), pair[1])))
+      return failure();
+  }
+  return failure(
+      failed(merge(rank, event.outputs[0], from[0], to[0], MergeKind::Softmax,
+                   /*isLSE=*/false)) ||
+      failed(merge(rank, event.outputs[1], from[1], to[1], MergeKind::Softmax,
+                   /*isLSE=*/true)));
+}

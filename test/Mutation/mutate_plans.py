@@ -1,0 +1,212 @@
+"""Break the plans of every strategy in every listed way, and see that it is noticed.
+
+    python test/Mutation/mutate_plans.py --all
+    python test/Mutation/mutate_plans.py --sample 100 --seed 1 --strategy ring
+
+Each mutant is checked by `commir-check-plan`. One that the checker accepts is run, unchecked,
+on the embedded ranks with delayed and reordered messages: it is harmless when every run
+gives what the plan gives, bit for bit, and missed otherwise. --show prints the mutants that
+were missed, and --why prints the harmless ones too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import multiprocessing
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import mercury as mc
+import numpy as np
+from mercury._mlir import ir
+from mercury._mlir._mlir_libs import _mercury
+from mercury.runtime import SimOptions, sim
+from mercury.runtime.plan import Plan
+from mutators import OPERATORS, Text
+
+MESHES = ({"gpu": 3}, {"node": 2, "gpu": 2})
+SEEDS = (0, 1, 2, 3)
+LIMIT_S = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A plan to break."""
+
+    name: str
+    plan: Plan
+    context: Any
+
+
+def subjects(strategies: list[str]) -> Iterator[Subject]:
+    """Lower each strategy on each mesh, small and uneven."""
+    for name in strategies:
+        strategy = mc.strategies.get(name)
+        for levels in MESHES:
+            if strategy.program.name == "matmul":
+                program = strategy.program(m=7, n=5, depth=6, dtype="bf16")
+            else:
+                sizes = {"h": 4, "d": 2, "dtype": "bf16", "mask": "causal", "sk": 7}
+                if "sq" in strategy.program.parameters:
+                    sizes["sq"] = 5
+                known = strategy.program.parameters
+                program = strategy.program(**{k: v for k, v in sizes.items() if k in known})
+            try:
+                plan = strategy.schedule(mc.Mesh(**levels), program).compile()
+            except mc.MercuryError:
+                continue  # not lowered yet
+            mesh = "x".join(str(size) for size in levels.values())
+            context = ir.Context()
+            context.enable_multithreading(False)  # threads do not live on in a fork
+            yield Subject(name=f"{name} on {mesh}", plan=plan, context=context)
+
+
+def run(subject: Subject, text: str, results: Any) -> None:
+    """Run the text of a plan with several orders of messages; send what came out."""
+    plan = subject.plan
+    module = ir.Module.parse(text, subject.context)
+    succeeded, messages = _mercury.run_pipeline(module, "builtin.module(commir-spmd-to-llvm)")
+    if not succeeded:
+        results.send(messages[0][0][1])
+        return
+    found = Plan(
+        program=plan.program,
+        mesh=plan.mesh,
+        layouts={buffer.name: plan.layout(buffer.name) for buffer in plan.program.buffers},
+        spmd=text,
+        arena_bytes=plan.arena_bytes,
+        jit=_mercury.Jit(module, 0, [str(sim.library_path())]),
+        context=subject.context,
+    )
+    rng = np.random.default_rng(7)
+    whole = {b.name: rng.standard_normal(b.shape) for b in plan.program.inputs}
+    outputs = []
+    for seed in SEEDS:
+        shards = found.run(found.scatter(**whole), SimOptions(seed=seed))
+        outputs.append(
+            [shard[b.name].tobytes() for shard in shards for b in plan.program.outputs]
+        )
+    results.send(outputs)
+
+
+def outputs(subject: Subject, text: str) -> Any:
+    """Run in a process of its own: a broken plan may do anything."""
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=run, args=(subject, text, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(LIMIT_S) else "it hangs"
+    except EOFError:
+        return "it ended with an error"
+    finally:
+        process.kill()
+        process.join()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """A broken plan by number, so that it can be made again."""
+
+    subject: Subject
+    operator: str
+    number: int
+
+    def make(self) -> tuple[str, Text]:
+        """Parse the plan and break it."""
+        text = Text(self.subject.plan.spmd, self.subject.context)
+        mutation = list(OPERATORS[self.operator](text))[self.number]
+        what = mutation.what
+        mutation.apply()
+        return what, text
+
+
+def mutants(subject: Subject) -> Iterator[Mutant]:
+    """Count what each operator can do to a plan."""
+    for operator, find in OPERATORS.items():
+        count = len(list(find(Text(subject.plan.spmd, subject.context))))
+        for number in range(count):
+            yield Mutant(subject=subject, operator=operator, number=number)
+
+
+def judge(mutant: Mutant, expected: dict[str, Any]) -> tuple[str, str]:
+    """Say whether a mutant is caught, harmless or missed, and which it is."""
+    what, text = mutant.make()
+    name = f"{mutant.subject.name}: {mutant.operator} {mutant.number}: {what}"
+    try:
+        text.module.operation.verify()
+    except ir.MLIRError:
+        return "no plan", name
+    proofs, messages = _mercury.check_plans(text.module)
+    if messages:
+        return "caught", f"{name}: {messages[0][0][1]}"
+    assert proofs, name
+    original = mutant.subject.plan.spmd
+    mutated = str(text.module.operation.get_asm())
+    if mutant.subject.name not in expected:
+        expected[mutant.subject.name] = outputs(mutant.subject, original)
+        assert isinstance(expected[mutant.subject.name], list), expected[mutant.subject.name]
+    found = outputs(mutant.subject, mutated)
+    same = found == expected[mutant.subject.name]
+    return (
+        "harmless" if same else "missed",
+        f"{name}: {found if isinstance(found, str) else ''}",
+    )
+
+
+def main() -> int:
+    """Print, for each operator, what became of its mutants."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--all", action="store_true", help="every mutant")
+    parser.add_argument("--sample", type=int, default=100, help="this many, if not all")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--strategy", action="append", help="only these")
+    parser.add_argument("--operator", action="append", help="only these")
+    parser.add_argument("--show", action="store_true", help="print the mutants missed")
+    parser.add_argument("--why", action="store_true", help="print all that were accepted")
+    options = parser.parse_args()
+
+    chosen = [
+        mutant
+        for subject in subjects(options.strategy or mc.strategies.names())
+        for mutant in mutants(subject)
+        if not options.operator or mutant.operator in options.operator
+    ]
+    if not options.all:
+        rng = np.random.default_rng(options.seed)
+        picked = rng.permutation(len(chosen))[: options.sample]
+        chosen = [chosen[i] for i in sorted(picked)]
+    table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    expected: dict[str, Any] = {}
+    try:
+        for mutant in chosen:
+            verdict, what = judge(mutant, expected)
+            table[mutant.operator][verdict] += 1
+            if (verdict == "missed" and options.show) or (verdict == "harmless" and options.why):
+                print(f"{verdict}: {what}", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted; so far:")
+    print_table(table)
+    return 1 if any(counts["missed"] for counts in table.values()) else 0
+
+
+def print_table(table: dict[str, collections.Counter[str]]) -> None:
+    """Print a line for each operator."""
+    print(f"{'operator':30} {'applicable':>10} {'caught':>8} {'harmless':>8} {'missed':>8}")
+    for operator in OPERATORS:
+        counts = table[operator]
+        applicable = counts.total() - counts["no plan"]
+        print(
+            f"{operator:30} {applicable:10} {counts['caught']:8} {counts['harmless']:8} "
+            f"{counts['missed']:8}"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,365 @@
+"""Ways to break a lowered plan: each operator, at every site where it applies."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mercury._mlir import ir
+
+__all__ = ["OPERATORS", "Mutation", "Text"]
+
+STARTS = ("commir.exchange.start", "commir.all_gather.start", "commir.pull.start")
+COLLECTIVES = (*STARTS[:2], "commir.lease.open", "commir.lease.close")
+EVENTS = (
+    *STARTS,
+    "commir.wait",
+    "commir.launch",
+    "commir.copy",
+    "commir.accumulate",
+    "commir.fill",
+    "commir.lease.open",
+    "commir.lease.close",
+)
+NUMBERS = (
+    "arith.constant",
+    "arith.addi",
+    "arith.subi",
+    "arith.muli",
+    "arith.remui",
+    "arith.divui",
+    "arith.ceildivui",
+    "commir.group_rank",
+)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One way to break one plan."""
+
+    what: str
+    apply: Callable[[], None]
+
+
+class Text:
+    """A parsed plan, to be changed in place."""
+
+    def __init__(self, text: str, context: Any) -> None:
+        self.module = ir.Module.parse(text, context)
+        self.ops: list[Any] = []
+
+        def collect(op: Any) -> ir.WalkResult:
+            self.ops.append(op)
+            return ir.WalkResult.ADVANCE
+
+        for top in self.module.body.operations:
+            if top.operation.name == "func.func":
+                self.function = top.operation
+                top.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
+        self.index = ir.IndexType.get(context)
+
+    def all(self, *names: str) -> list[Any]:
+        """Give the ops of these names, in the order of the text."""
+        return [op for op in self.ops if op.name in names]
+
+    def create(
+        self, name: str, operands: list[Any], results: list[Any], at: Any, **more: Any
+    ) -> Any:
+        """Make an op at an insertion point."""
+        with at, self.function.location:
+            return ir.Operation.create(name, results=results, operands=operands, **more)
+
+    def number(self, value: int, at: Any) -> Any:
+        """Make an index constant."""
+        attribute = ir.IntegerAttr.get(self.index, value)
+        return self.create(
+            "arith.constant", [], [self.index], at, attributes={"value": attribute}
+        ).result
+
+    def add(self, value: Any, more: int) -> None:
+        """Put ``value + more`` in the place of a value."""
+        owner = value.owner
+        at = (
+            ir.InsertionPoint.at_block_begin(owner)
+            if isinstance(owner, ir.Block)
+            else after(owner.operation)
+        )
+        constant = self.number(more, at)
+        sum_ = self.create("arith.addi", [value, constant], [self.index], after(constant.owner))
+        value.replace_all_uses_except(sum_.result, [sum_])
+
+
+def after(op: Any) -> Any:
+    """Give the insertion point after an op."""
+    op = op.operation
+    block = op.block
+    ops = list(block.operations)
+    place = next(i for i, each in enumerate(ops) if each.operation == op)
+    return ir.InsertionPoint(ops[place + 1])
+
+
+def following(op: Any) -> list[Any]:
+    """Give the ops after one in its block, without the terminator."""
+    ops = [each.operation for each in op.block.operations]
+    return ops[ops.index(op.operation) + 1 : -1]
+
+
+def drop_wait(text: Text) -> Iterator[Mutation]:
+    for wait in text.all("commir.wait"):
+        yield Mutation(f"without {wait}", wait.erase)
+
+
+def delay_wait(text: Text) -> Iterator[Mutation]:
+    for wait in text.all("commir.wait"):
+        # scf loops count: what they hold happens before the wait then.
+        later = [op for op in following(wait) if op.name in (*EVENTS, "scf.for", "scf.if")]
+        for op in later[:1] + later[-1:] if len(later) > 1 else later:
+            yield Mutation(f"{wait} after {op.name}", lambda w=wait, o=op: w.move_after(o))
+
+
+def drop_signal(text: Text) -> Iterator[Mutation]:
+    for close in text.all("commir.lease.close"):
+        yield Mutation("without lease.close", close.erase)
+
+
+def move_signal(text: Text) -> Iterator[Mutation]:
+    for close in text.all("commir.lease.close"):
+        lease = close.operands[0].owner.operation
+        yield Mutation("lease.close at once", lambda c=close, o=lease: c.move_after(o))
+
+
+def open_together(text: Text, *names: str) -> Iterator[tuple[Any, Any]]:
+    """Give pairs of starts, one after the other, with no wait for the first between them."""
+    starts = text.all(*names)
+    for one, other in itertools.pairwise(starts):
+        if one.block != other.block:
+            continue
+        ops = [op.operation for op in one.block.operations]
+        between = ops[ops.index(one) : ops.index(other)]
+        if not any(use.owner.operation in between for use in one.results[0].uses):
+            yield one, other
+
+
+def swap_sends(text: Text) -> Iterator[Mutation]:
+    for one, other in open_together(text, "commir.exchange.start"):
+
+        def swap(a: Any = one, b: Any = other) -> None:
+            a.move_before(b)
+            a.operands[0], b.operands[0] = b.operands[0], a.operands[0]
+
+        yield Mutation("sources of two sends swapped", swap)
+        yield Mutation("order of two sends swapped", lambda a=one, b=other: a.move_after(b))
+
+
+def dominates(value: Any, op: Any) -> bool:
+    """Whether a value is there before an op; block arguments always are, here."""
+    if isinstance(value.owner, ir.Block):
+        return True
+    owner = value.owner.operation
+    if owner.block != op.block:
+        return True
+    ops = [each.operation for each in op.block.operations]
+    return ops.index(owner) < ops.index(op.operation)
+
+
+def wrong_peer(text: Text) -> Iterator[Mutation]:
+    for start in text.all("commir.exchange.start"):
+        for at, name in ((1, "to"), (3, "from")):
+            for other, what in ((start.operands[4 - at], "the other peer"), (None, "rank 0")):
+
+                def change(s: Any = start, i: int = at, value: Any = other) -> None:
+                    s.operands[i] = value or text.number(0, ir.InsertionPoint(s))
+
+                if other is None or other != start.operands[at]:
+                    yield Mutation(f"{name} {what}", change)
+    for pull in text.all("commir.pull.start"):
+        peer = pull.operands[3]
+
+        def next_peer(value: Any = peer) -> None:
+            text.add(value, 1)
+
+        yield Mutation("pull from the next peer", next_peer)
+
+
+def off_by_one(text: Text) -> Iterator[Mutation]:
+    for op in text.all(*NUMBERS):
+        value = op.results[0]
+        if value.type != text.index or not list(value.uses):
+            continue
+        for more in (1, -1):
+            yield Mutation(f"{value} and {more}", lambda v=value, m=more: text.add(v, m))
+    for loop in text.all("scf.for"):
+        value = loop.regions[0].blocks[0].arguments[0]
+        if not list(value.uses):
+            continue
+        for more in (1, -1):
+            yield Mutation(f"step and {more}", lambda v=value, m=more: text.add(v, m))
+
+
+def flip(text: Text) -> Iterator[Mutation]:
+    for op in text.all("arith.addi", "arith.subi"):
+        other = {"arith.addi": "arith.subi", "arith.subi": "arith.addi"}[op.name]
+
+        def change(o: Any = op, name: str = other) -> None:
+            made = text.create(name, list(o.operands), [text.index], ir.InsertionPoint(o))
+            o.results[0].replace_all_uses_with(made.result)
+
+        if op.results[0].type == text.index:
+            yield Mutation(f"{op.name} to {other}", change)
+    for op in text.all("arith.subi"):
+        if op.operands[0] == op.operands[1]:
+            continue
+
+        def turn(o: Any = op) -> None:
+            o.operands[0], o.operands[1] = o.operands[1], o.operands[0]
+
+        yield Mutation("operands of subi swapped", turn)
+    for start in text.all("commir.exchange.start"):
+        if start.operands[1] == start.operands[3]:
+            continue
+
+        def reverse(s: Any = start) -> None:
+            s.operands[1], s.operands[3] = s.operands[3], s.operands[1]
+
+        yield Mutation("direction of an exchange", reverse)
+
+
+def shorten(text: Text) -> Iterator[Mutation]:
+    for view in text.all("memref.view"):
+        for at in range(2, len(view.operands)):
+
+            def change(v: Any = view, i: int = at) -> None:
+                one = text.number(1, ir.InsertionPoint(v))
+                less = text.create(
+                    "arith.subi", [v.operands[i], one], [text.index], ir.InsertionPoint(v)
+                )
+                v.operands[i] = less.result
+
+            yield Mutation(f"size {at - 2} of a view less 1", change)
+    arena = text.function.attributes["commir.arena_bytes"]
+    if arena.value:
+
+        def shrink() -> None:
+            text.function.attributes["commir.arena_bytes"] = ir.IntegerAttr.get(
+                arena.type, arena.value - 64
+            )
+
+        yield Mutation("arena less a line", shrink)
+
+
+def alias(text: Text) -> Iterator[Mutation]:
+    buffers = [
+        view
+        for view in text.all("memref.view")
+        if view.operands[0].owner.operation.name == "commir.memory"
+        and view.block == text.function.regions[0].blocks[0]
+    ]
+    arena = [v for v in buffers if "argument" not in v.operands[0].owner.operation.attributes]
+    for one in arena:
+        for other in arena:
+            if one == other or not dominates(one.operands[1], other):
+                continue
+
+            def change(a: Any = one, b: Any = other) -> None:
+                b.operands[1] = a.operands[1]
+
+            yield Mutation(f"{other.results[0]} at the place of {one.results[0]}", change)
+
+
+def repeat(text: Text) -> Iterator[Mutation]:
+    for op in text.all("commir.launch", "commir.accumulate"):
+        yield Mutation(f"{op.name} twice", lambda o=op: o.clone(ir.InsertionPoint(o)))
+
+
+def skip(text: Text) -> Iterator[Mutation]:
+    for op in text.all("commir.launch", "commir.accumulate", "commir.copy"):
+        yield Mutation(f"without {op.name}", op.erase)
+
+
+def wrong_identity(text: Text) -> Iterator[Mutation]:
+    for fill in text.all("commir.fill"):
+        value = fill.attributes["value"].value
+
+        def change(f: Any = fill, to: float = 1.0 if value == 0.0 else 0.0) -> None:
+            kind = f.attributes["value"].type
+            f.attributes["value"] = ir.FloatAttr.get(kind, to, f.location)
+
+        yield Mutation(f"fill with another value than {value}", change)
+        yield Mutation("without a fill", fill.erase)
+
+
+def is_first(text: Text, at: Any) -> Any:
+    """Make the test whether this rank is the first of its group on the first level."""
+    level = text.all("commir.group_rank")
+    name = level[0].attributes["level"]
+    rank = text.create("commir.group_rank", [], [text.index], at, attributes={"level": name})
+    zero = text.number(0, at)
+    equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, text.module.context), 0)
+    return text.create(
+        "arith.cmpi",
+        [rank.result, zero],
+        [ir.IntegerType.get_signless(1, text.module.context)],
+        at,
+        attributes={"predicate": equal},
+    ).result
+
+
+def under_rank_test(text: Text) -> Iterator[Mutation]:
+    if not text.all("commir.group_rank"):
+        return
+    for start in text.all(*STARTS):
+        waits = [use.owner for use in start.results[0].uses]
+
+        def change(s: Any = start, w: list[Any] = waits) -> None:
+            at = ir.InsertionPoint(s)
+            branch = text.create("scf.if", [is_first(text, at)], [], at, regions=2)
+            block = branch.regions[0].blocks.append()
+            end = text.create("scf.yield", [], [], ir.InsertionPoint(block))
+            s.move_before(end)
+            for wait in w:
+                wait.operation.move_before(end)
+
+        yield Mutation(f"{start.name} under a rank test", change)
+
+
+def swap_on_one_rank(text: Text) -> Iterator[Mutation]:
+    if not text.all("commir.group_rank"):
+        return
+    for one, other in open_together(text, *COLLECTIVES[:2]):
+
+        def change(a: Any = one, b: Any = other) -> None:
+            a.move_before(b)
+            at = ir.InsertionPoint(a)
+            types = [a.results[0].type, b.results[0].type]
+            branch = text.create("scf.if", [is_first(text, at)], types, at, regions=2)
+            for region, order in zip(branch.regions, ((b, a), (a, b)), strict=True):
+                place = ir.InsertionPoint(region.blocks.append())
+                made = {id(op): op.clone(place).operation.results[0] for op in order}
+                text.create("scf.yield", [made[id(a)], made[id(b)]], [], place)
+            a.results[0].replace_all_uses_with(branch.results[0])
+            b.results[0].replace_all_uses_with(branch.results[1])
+            a.erase()
+            b.erase()
+
+        yield Mutation("two collectives swapped on the first rank", change)
+
+
+OPERATORS: dict[str, Callable[[Text], Iterator[Mutation]]] = {
+    "drop a wait": drop_wait,
+    "wait later": delay_wait,
+    "drop a signal": drop_signal,
+    "signal early": move_signal,
+    "swap two sends": swap_sends,
+    "wrong peer": wrong_peer,
+    "index off by one": off_by_one,
+    "offset or direction flipped": flip,
+    "one element short": shorten,
+    "two buffers aliased": alias,
+    "tile counted twice": repeat,
+    "tile skipped": skip,
+    "wrong identity": wrong_identity,
+    "under a rank test": under_rank_test,
+    "order swapped on one rank": swap_on_one_rank,
+}
