@@ -12,6 +12,7 @@ from rich.table import Table
 
 from .. import __version__
 from ..errors import MercuryError
+from .topology import topology
 
 __all__ = ["cli"]
 
@@ -20,6 +21,9 @@ __all__ = ["cli"]
 @click.version_option(__version__, prog_name="mercury")
 def cli() -> None:
     """Compile tensor operators for many GPUs."""
+
+
+cli.add_command(topology)
 
 
 def _text(error: MercuryError) -> str:
