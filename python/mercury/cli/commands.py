@@ -12,6 +12,7 @@ from rich.table import Table
 
 from .. import __version__
 from ..errors import MercuryError
+from .cache import cache
 from .topology import topology
 
 __all__ = ["cli"]
@@ -23,6 +24,7 @@ def cli() -> None:
     """Compile tensor operators for many GPUs."""
 
 
+cli.add_command(cache)
 cli.add_command(topology)
 
 
