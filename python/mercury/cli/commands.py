@@ -14,6 +14,7 @@ from .. import __version__
 from ..errors import MercuryError
 from .cache import cache
 from .topology import topology
+from .tune import tune
 
 __all__ = ["cli"]
 
@@ -26,6 +27,7 @@ def cli() -> None:
 
 cli.add_command(cache)
 cli.add_command(topology)
+cli.add_command(tune)
 
 
 def _text(error: MercuryError) -> str:

@@ -131,19 +131,27 @@ class Cache:
         found = self._store.read(work)
         return None if found is None else self._entry(key, *found)
 
-    def put(self, entry: Entry) -> None:
-        """Keep an entry, in place of another of its key, and end the search's progress."""
-        self.put_all([entry])
+    def put(self, entry: Entry, *, ended: bool = True) -> None:
+        """Keep an entry, in place of another of its key.
 
-    def put_all(self, entries: Iterable[Entry]) -> None:
+        Parameters
+        ----------
+        entry
+            The entry.
+        ended
+            Whether its search ended; then its progress is forgotten.
+        """
+        self.put_all([entry], ended=ended)
+
+    def put_all(self, entries: Iterable[Entry], *, ended: bool = True) -> None:
         """Keep several entries, all or none."""
         rows = [(e.key, e.created, e.text(), _digest(e.text())) for e in entries]
 
         def work(database: sqlite3.Connection) -> None:
             database.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", rows)
-            database.executemany(
-                "DELETE FROM progress WHERE key = ?", [(key,) for key, *_ in rows]
-            )
+            if ended:
+                keys = [(key,) for key, *_ in rows]
+                database.executemany("DELETE FROM progress WHERE key = ?", keys)
 
         self._store.write(work)
 

@@ -13,7 +13,7 @@ from ..dsl.builder import Buffer
 from .placed import Cut
 from .space import Candidate
 
-__all__ = ["DTYPE_BYTES", "boundary_bytes", "shard_lengths"]
+__all__ = ["DTYPE_BYTES", "boundary_bytes", "shard_intervals", "shard_lengths"]
 
 DTYPE_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8}
 Lengths = NDArray[np.int64]
@@ -78,6 +78,26 @@ def shard_lengths(
     >>> shard_lengths((("gpu", 4),), ("gpu",), 10, 1, "block").tolist()
     [3, 2, 3, 2]
     """
+    return np.array(
+        [
+            _union({(a // divisor, -(-b // divisor)) for a, b in held})
+            for held in shard_intervals(levels, factors, extent, layout)
+        ],
+        np.int64,
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def shard_intervals(
+    levels: tuple[tuple[str, int], ...],
+    factors: tuple[str | int, ...],
+    extent: int,
+    layout: str,
+) -> list[tuple[tuple[int, int], ...]]:
+    """Give the intervals of positions of a cut axis that each rank holds.
+
+    See `shard_lengths`.
+    """
     from .._mlir import ir  # noqa: PLC0415 (no work at import)
     from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
 
@@ -87,18 +107,18 @@ def shard_lengths(
     with ir.Context():
         cut = ir.Attribute.parse(f"#commir.layout<{layout}>")
         intervals = [_mercury.layout_shard(cut, extent, shards, n) for n in range(shards)]
-    grid = np.arange(prod(sizes.values())).reshape(list(sizes.values()))
-    found = np.zeros(grid.size, np.int64)
-    for rank in range(grid.size):
-        at = dict(zip(sizes, np.unravel_index(rank, grid.shape), strict=True))
+    shape = list(sizes.values())
+    found = []
+    for rank in range(prod(shape)):
+        at = dict(zip(sizes, np.unravel_index(rank, shape), strict=True))
         own = [[int(at[f])] if isinstance(f, str) else range(f) for f in factors]
-        held: set[tuple[int, int]] = set()
+        held: list[tuple[int, int]] = []
         for index in np.ndindex(*[len(choice) for choice in own]):
             flat = 0
             for choice, i, size in zip(own, index, counts, strict=True):
                 flat = flat * size + choice[i]
-            held |= {(a // divisor, -(-b // divisor)) for a, b in intervals[flat] if a < b}
-        found[rank] = _union(held)
+            held += [(a, b) for a, b in intervals[flat] if a < b]
+        found.append(tuple(sorted(held)))
     return found
 
 

@@ -66,7 +66,7 @@ class Placed:
     ----------
     levels
         Of the mesh, with sizes, outermost first.
-    extents
+    extents, layouts
         Of each axis.
     inputs
         The buffers that the program reads; the others are outputs.
@@ -80,6 +80,7 @@ class Placed:
 
     levels: tuple[tuple[str, int], ...]
     extents: dict[str, int]
+    layouts: dict[str, str]
     inputs: frozenset[str]
     nests: tuple[tuple[Loop, ...], ...]
     boundary: dict[str, tuple[Cut, ...]]
@@ -147,6 +148,7 @@ def read_placed(schedule: Schedule) -> Placed:
     return Placed(
         levels=levels,
         extents={axis.name: axis.extent for axis in schedule.program.axes},
+        layouts={axis.name: axis.layout for axis in schedule.program.axes},
         inputs=frozenset(buffer.name for buffer in schedule.program.inputs),
         nests=tuple(nests),
         boundary=boundary,
