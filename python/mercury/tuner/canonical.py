@@ -1,9 +1,10 @@
 """The canonical form of a schedule: equal exactly when two schedules mean the same plan.
 
 Names of loops and levels, the order of steps, levels of one rank, loops of one part and
-joins leave no trace. Levels that came from one and are always used together are that one
-again. Levels of equal size on equal links may take each other's places; then the smallest
-form of all is taken.
+joins leave no trace. Levels that came from one, are always used together and over which
+nothing moves are that one again; a collective over them goes level by level, which is
+another plan. Levels of equal size on equal links may take each other's places; then the
+smallest form of all is taken.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class _Plain:
     axes: tuple[tuple[tuple[str, tuple[str | int, ...]], ...], ...]  # of each nest
     loops: tuple[tuple[tuple[Any, ...], ...], ...]  # sequential ones of each nest
     buffers: tuple[tuple[str, tuple[Cut, ...], tuple[Cut, ...]], ...]
+    inputs: frozenset[str]
     patches: tuple[str, ...]
 
     @classmethod
@@ -75,6 +77,7 @@ class _Plain:
                 (name, _cuts(placed.boundary[name], sizes), _cuts(placed.inside[name], sizes))
                 for name in placed.inside
             ),
+            inputs=placed.inputs,
             patches=placed.patches,
         )
 
@@ -90,13 +93,44 @@ class _Plain:
 
     def find_pair(self) -> tuple[str, str] | None:
         """Find neighbours of one link that stand side by side wherever they stand."""
-        shifted = {level for nest in self.loops for loop in nest for level in loop[2]}
+        busy = {name for name, *_ in self.levels if not self._quiet(name)}
         for (outer, _, link), (inner, _, other) in zip(
             self.levels, self.levels[1:], strict=False
         ):
-            if link == other and not {outer, inner} & shifted and self._together(outer, inner):
+            if link == other and not {outer, inner} & busy and self._together(outer, inner):
                 return outer, inner
         return None
+
+    def _quiet(self, level: str) -> bool:
+        """Whether nothing moves over a level: its ranks work on what is theirs."""
+        if any(level in loop[2] for nest in self.loops for loop in nest):
+            return False
+        spread = {axis for nest in self.axes for axis, factors in nest if level in factors}
+        for name, boundary, inside in self.buffers:
+            outside = [cut.axis for cut in boundary if level in cut.factors]
+            within = [cut for cut in inside if level in cut.factors]
+            # Whole results of a level that shares their work out have been merged.
+            merged = not within and bool(spread) and name not in self.inputs
+            if outside != [cut.axis for cut in within] or merged:
+                return False
+            # An axis that is gathered over one of its levels is gathered over all.
+            if any(not self._is_walked(cut) for cut in within):
+                return False
+        return True
+
+    def _is_walked(self, cut: Cut) -> bool:
+        """Whether loops are spread or staggered over each level of a cut."""
+        walked = {
+            factor
+            for nest in self.axes
+            for axis, factors in nest
+            if axis == cut.axis
+            for factor in factors
+        }
+        for nest in self.loops:
+            for axes, _, levels, *_ in nest:
+                walked |= set(levels) if cut.axis in axes else set()
+        return walked.issuperset(cut.levels)
 
     def _together(self, outer: str, inner: str) -> bool:
         for factors in self._factor_lists():
@@ -131,6 +165,7 @@ class _Plain:
             ),
             loops=self.loops,
             buffers=tuple((name, fold_cuts(a), fold_cuts(b)) for name, a, b in self.buffers),
+            inputs=self.inputs,
             patches=self.patches,
         )
 

@@ -19,6 +19,7 @@ from .memory import boundary_bytes
 from .needs import missing
 from .pareto import pareto
 from .progress import Report
+from .quantity import format_seconds
 from .result import Choice, Counts
 from .sentence import is_plain, sentence
 from .shrink import shrink
@@ -77,6 +78,8 @@ class Search:
         self._unsaved: dict[str, Any] = {}
         self._last_save = time.monotonic()
         self._seen = self._too_large = 0
+        self._fastest: float | None = None
+        self._best = ""
         self._refused: Counter[str] = Counter()
         self._lacking: Counter[str] = Counter()
         self._failed: dict[str, str] = {}
@@ -110,8 +113,7 @@ class Search:
             if levels not in links:
                 links[levels] = self.topology.links_of(candidate.schedule.mesh)
             self._look_at(candidate, links[levels])
-            best = min((each.costs.latency for each in self.choices), default=0.0)
-            self._report(f"{self._seen} schedules, best {1e3 * best:.3f} ms")
+            self._report(f"{self._seen} schedules, {len(self.choices)} compared{self._best}")
             if self._late():
                 self.ended = "time limit"
                 return
@@ -127,7 +129,7 @@ class Search:
             self._keep(candidate.fingerprint, outcome)
         match outcome:
             case {"choice": value}:
-                self.choices.append(Choice.from_json(value))
+                self._add(Choice.from_json(value))
             case {"too large": peak}:
                 self._too_large += 1
                 self.smallest = min(peak, self.smallest or peak)
@@ -135,6 +137,12 @@ class Search:
                 self._refused[reason] += 1
             case {"failed": reason}:
                 self._failed[candidate.recipe] = reason
+
+    def _add(self, choice: Choice) -> None:
+        self.choices.append(choice)
+        if self._fastest is None or choice.costs.latency < self._fastest:
+            self._fastest = choice.costs.latency
+            self._best = f", best {format_seconds(self._fastest)}"
 
     def _outcome(self, candidate: Candidate) -> dict[str, Any]:
         """Find out about a schedule; whatever goes wrong is its own affair."""

@@ -1,4 +1,25 @@
-"""The schedules of a program on a mesh, each once."""
+"""The schedules of a program on a mesh, each once.
+
+A schedule of the space is made of transforms in stages, each an independent choice: levels
+are split; each level spreads an axis; another axis may be staggered on it; loops that take
+time are ordered; buffers are placed where the loops leave a choice; rings get their
+operands. What the compiler refuses is left out, and what it says is counted. Schedules with
+one canonical form are one.
+
+Some schedules are legal and not here, each because another one is as good on any machine:
+
+- levels, and rings, of one axis in another order than the mesh's: a fast level outside a
+  slow one sends more over the slow one;
+- two axes staggered on one level: only the outer one moves anything;
+- a level that spreads no axis: its ranks would all do the same;
+- a buffer cut over a level that already spreads one of its axes: the boundary says that,
+  and it is resharded on the way;
+- joined loops: a level is cut along whole axes, so splitting the level says the same;
+- the other direction of a ring without a mask: its mirror image.
+
+Options leave out more, by default: loops of blocks inside a rank, other implementations of
+kernels, narrower links, K rotating while V is gathered, meshes of more than two levels.
+"""
 
 from __future__ import annotations
 
@@ -134,6 +155,16 @@ class Space:
         self.made = self.repeated = 0
         self.illegal = Counter()
         seen: set[str] = set()
+        for candidate in self.with_repeats():
+            if candidate.fingerprint in seen:
+                self.repeated += 1
+                continue
+            seen.add(candidate.fingerprint)
+            self.made += 1
+            yield candidate
+
+    def with_repeats(self) -> Iterator[Candidate]:
+        """Give every schedule, also those that are another one again."""
         facts = Facts.of(self.program, self.options.untied)
         bare = Schedule(self.program, self.mesh, self.boundary)
         for splits in self._splits():
@@ -146,11 +177,6 @@ class Space:
                     self.illegal[error.message] += 1
                     continue
                 found = fingerprint(placed, links)
-                if found in seen:
-                    self.repeated += 1
-                    continue
-                seen.add(found)
-                self.made += 1
                 yield Candidate(schedule=schedule, placed=placed, fingerprint=found)
 
     def fingerprint(self, schedule: Schedule) -> str:
