@@ -1,15 +1,18 @@
 """The search: what it chooses, what it leaves out and why, and how it ends."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import mercury as mc
 import pytest
 from click.testing import CliRunner
 from mercury.cli.tune import tune as command
+from mercury.topology import load
 from mercury.tuner import (
     Cache,
     CacheWarning,
@@ -210,6 +213,16 @@ def test_a_plan_that_computes_wrong_is_not_chosen():
     assert best.chosen.recipe != wrong
 
 
+def test_kernels_without_a_curve_have_one():
+    """C57: a shape, type or kernel that nobody measured is costed all the same."""
+    machine = load("h200-2x1")
+    only_other = replace(machine.machine, kernels={"*": machine.machine.kernels["*"]})
+    for program in (matmul(), matmul(dtype="f64"), attention()):
+        best = tune(program, topology=replace(machine, machine=only_other), options=WHOLE)
+        assert best.chosen.costs.compute > 0
+        assert best.chosen.costs.error == pytest.approx(0.5)
+
+
 def test_what_cannot_be_asked_is_said():
     for settings, message in (
         ({"target": "cuda"}, "no target 'cuda' yet"),
@@ -310,6 +323,44 @@ def test_ranks_choose_what_the_first_rank_chose(cache):
     assert votes[0] == ""
     assert json.loads(votes[1])["recipe"] != first.chosen.recipe
     assert other.chosen == first.chosen
+
+
+def rank_main(rank, paths, texts, barrier, results):
+    def vote(text):
+        texts[rank] = text
+        barrier.wait(100)
+        found = list(texts)
+        barrier.wait(100)
+        return found
+
+    best = tune(cache=Cache(paths[rank]), options=WHOLE, vote=vote)
+    results.put((rank, best.from_cache, best.chosen.recipe))
+
+
+def test_ranks_search_together_when_one_of_them_lost_its_cache(tmp_path):
+    """C55: a hit on one rank alone would hang the others."""
+    spawn = multiprocessing.get_context("spawn")
+    paths = [tmp_path / f"{rank}.sqlite" for rank in range(2)]
+
+    def run():
+        barrier, results = spawn.Barrier(2), spawn.Queue()
+        with spawn.Manager() as manager:
+            texts = manager.list([""] * 2)
+            arguments = (paths, texts, barrier, results)
+            ranks = [spawn.Process(target=rank_main, args=(n, *arguments)) for n in range(2)]
+            for rank in ranks:
+                rank.start()
+            found = sorted(results.get(timeout=120) for _ in ranks)
+            for rank in ranks:
+                rank.join(60)
+        assert found[0][2] == found[1][2]
+        return [hit for _, hit, _ in found]
+
+    assert run() == [False, False]
+    assert run() == [True, True]
+    paths[1].unlink()
+    assert run() == [False, False]
+    assert run() == [True, True]
 
 
 # -- from the shell -----------------------------------------------------------

@@ -1,4 +1,13 @@
-"""Finding the best schedule of a program on a machine."""
+"""Finding the best schedule of a program on a machine.
+
+`space` makes every distinct schedule: `arrangement` says where loops run, `placement` where
+buffers live and how rings move, `steps` and `script` turn both into transforms, `placed`
+reads what came of them and `canonical` tells which are the same. `search` lowers each
+(`lower`, `memory`), asks a cost model (`costs`; `bound` with `traffic` and `work` until there
+is a simulator), leaves out what the machine lacks (`needs`), and tries the best (`shrink`).
+`tune` puts the question (`key`), looks it up (`cache` on `store`), lets ranks agree (`agree`)
+and gives a `result`.
+"""
 
 from .agree import Vote, agree_on_entry
 from .bound import LowerBound
