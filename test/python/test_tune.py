@@ -223,6 +223,17 @@ def test_kernels_without_a_curve_have_one():
         assert best.chosen.costs.error == pytest.approx(0.5)
 
 
+def test_empty_axes_and_uneven_heads_have_plans():
+    empty = tune(matmul(m=0), options=WHOLE)
+    assert empty.chosen.costs.exposed == 0
+    # 28 heads on 8 ranks: the fullest has 4 of them, as if there were 32.
+    settings = {"mesh": mc.Mesh(gpu=8), "topology": "h200-8x1", "options": WHOLE, "top": 1}
+    uneven = tune(attention(h=28, group=7, sq=4096, sk=4096), **settings)
+    even = tune(attention(h=32, group=8, sq=4096, sk=4096), **settings)
+    assert uneven.chosen.recipe == even.chosen.recipe == "parallelize(h, gpu)"
+    assert uneven.chosen.costs.compute == pytest.approx(even.chosen.costs.compute)
+
+
 def test_what_cannot_be_asked_is_said():
     for settings, message in (
         ({"target": "cuda"}, "no target 'cuda' yet"),

@@ -93,7 +93,8 @@ def _owners(facts: Facts, sizes: Mapping[str, int]) -> Iterator[dict[str, str]]:
     for choice in product(facts.extents, repeat=len(sizes)):
         owners = dict(zip(sizes, choice, strict=True))
         if all(
-            prod(size for level, size in sizes.items() if owners[level] == axis) <= extent
+            prod(size for level, size in sizes.items() if owners[level] == axis)
+            <= max(extent, 1)
             for axis, extent in facts.extents.items()
         ):
             found = True

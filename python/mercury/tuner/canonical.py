@@ -237,7 +237,7 @@ def _nest(
     loops: list[tuple[Any, ...]] = []
     for loop in nest:
         if loop.levels:
-            for axis, own in _levels_of_axes(placed, loop, sizes):
+            for axis, own in placed.levels_of_axes(loop).items():
                 factors[axis] += own
         if loop.parts == 1 or (loop.levels and not loop.shift):
             continue
@@ -248,25 +248,6 @@ def _nest(
         tuple(sorted((axis, tuple(found)) for axis, found in factors.items() if found)),
         tuple(loops),
     )
-
-
-def _levels_of_axes(
-    placed: Placed, loop: Loop, sizes: Mapping[str, int]
-) -> Iterator[tuple[str, list[str]]]:
-    """Give the levels that each axis of a parallel loop is spread over.
-
-    A joined loop is cut along whole axes: the next one only when each part of those before
-    is a single position.
-    """
-    levels = [level for level in loop.levels if sizes[level] != 1]
-    for number, axis in enumerate(loop.axes):
-        last = number + 1 == len(loop.axes)
-        own: list[str] = []
-        ranks = 1
-        while levels and (last or ranks < placed.extents[axis] != 0):
-            own.append(levels.pop(0))
-            ranks *= sizes[own[-1]]
-        yield axis, own
 
 
 def _shift(placed: Placed, loop: Loop, sizes: Mapping[str, int]) -> tuple[Any, ...]:

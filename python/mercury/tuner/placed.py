@@ -91,6 +91,23 @@ class Placed:
         """Give the size of a level."""
         return dict(self.levels)[level]
 
+    def levels_of_axes(self, loop: Loop) -> dict[str, tuple[str, ...]]:
+        """Give the levels that each axis of a parallel loop is spread over.
+
+        Levels of one rank are left out. A joined loop is cut along whole axes: the next one
+        only when each part of those before is a single position.
+        """
+        levels = [level for level in loop.levels if self.size(level) != 1]
+        found: dict[str, tuple[str, ...]] = {}
+        for number, axis in enumerate(loop.axes):
+            last = number + 1 == len(loop.axes)
+            found[axis] = ()
+            ranks = 1
+            while levels and (last or ranks < self.extents[axis] != 0):
+                found[axis] += (levels[0],)
+                ranks *= self.size(levels.pop(0))
+        return found
+
     def moved(self, loop: Loop) -> dict[str, tuple[str, ...]]:
         """Give the buffers that a shifted loop makes move, each with the levels.
 

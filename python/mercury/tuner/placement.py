@@ -67,7 +67,7 @@ def _fits(
 ) -> bool:
     return all(
         prod(sizes[level] for level, place in zip(levels, choice, strict=True) if place == axis)
-        <= extent
+        <= max(extent, 1)
         for axis, extent in group.axes.items()
     )
 

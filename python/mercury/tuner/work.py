@@ -12,7 +12,7 @@ import numpy as np
 from ..dsl import Mask
 from ..dsl.builder import Dim, Kernel, Store, Tile
 from ..topology import Machine, Work
-from .memory import DTYPE_BYTES, shard_intervals
+from .memory import DTYPE_BYTES, shard_intervals, shard_lengths
 from .placed import Loop, Placed
 from .space import Candidate
 
@@ -39,13 +39,24 @@ def compute_seconds(candidate: Candidate, machine: Machine) -> tuple[float, floa
 
 
 def _tile_extents(placed: Placed, loops: tuple[Loop, ...]) -> dict[str, float]:
-    """Give the positions of each axis in the tile of one step."""
-    parts: dict[str, int] = {}
+    """Give the positions of each axis in the tile of one step, on the fullest rank."""
+    levels: dict[str, tuple[str, ...]] = {}
+    steps: dict[str, int] = {}
     for loop in loops:
+        spread = placed.levels_of_axes(loop)
         for axis in loop.axes:
-            own = loop.parts if len(loop.axes) == 1 else 1
-            parts[axis] = parts.get(axis, 1) * own
-    return {axis: placed.extents[axis] / n for axis, n in parts.items()}
+            levels[axis] = (*levels.get(axis, ()), *spread[axis])
+            own = loop.parts if len(loop.axes) == 1 and not loop.levels else 1
+            steps[axis] = steps.get(axis, 1) * own
+    return {
+        axis: float(
+            shard_lengths(
+                placed.levels, own, placed.extents[axis], 1, placed.layouts[axis]
+            ).max(initial=0)
+        )
+        / steps[axis]
+        for axis, own in levels.items()
+    }
 
 
 def _size(tile: Tile, extents: Mapping[str, float]) -> float:
