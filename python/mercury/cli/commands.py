@@ -13,6 +13,9 @@ from rich.table import Table
 from .. import __version__
 from ..errors import MercuryError
 from .check import check
+from .cache import cache
+from .topology import topology
+from .tune import tune
 
 __all__ = ["cli"]
 
@@ -24,6 +27,9 @@ def cli() -> None:
 
 
 cli.add_command(check)
+cli.add_command(cache)
+cli.add_command(topology)
+cli.add_command(tune)
 
 
 def _text(error: MercuryError) -> str:

@@ -1,0 +1,119 @@
+"""``mercury tune``: find the best schedule of a program on a machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from ..errors import MercuryError
+
+__all__ = ["tune"]
+
+
+@click.command()
+@click.argument("program")
+@click.option("--topology", required=True, help="A preset such as h100-8x2, or a file.toml.")
+@click.option("--mesh", help="Levels, slowest first; all ranks of the topology if not given.")
+@click.option("--set", "settings", multiple=True, help="Parameters: sq=4097,sk=4097,h=4.")
+@click.option("--mask", help="full, causal, causal(offset), window(left, right).")
+@click.option(
+    "--dtype",
+    type=click.Choice(["bf16", "f16", "f32", "f64"]),
+    help="Of the tensors; the program's own when not given.",
+)
+@click.option(
+    "--at",
+    "boundary",
+    multiple=True,
+    help="Where a buffer lives outside: Q.sq=gpu, or K.sk=node+gpu. Once for each cut.",
+)
+@click.option("--memory", help="Limit of a rank, as 40GiB; the machine's when not given.")
+@click.option("--target", default="sim", show_default=True, help="Where the plan will run.")
+@click.option("--time-limit", help="Of the search, as 60s or 2min.")
+@click.option("--top", default=3, show_default=True, help="How many plans are tried.")
+@click.option(
+    "--max-levels",
+    default=2,
+    show_default=True,
+    help="Levels are split until there are so many.",
+)
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep results.")
+@click.option(
+    "--json",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the result to this file.",
+)
+@click.option("--script", is_flag=True, help="Print the chosen schedule as a script, too.")
+def tune(
+    program: str,
+    topology: str,
+    mesh: str | None,
+    settings: tuple[str, ...],
+    mask: str | None,
+    dtype: str | None,
+    boundary: tuple[str, ...],
+    memory: str | None,
+    target: str,
+    time_limit: str | None,
+    top: int,
+    max_levels: int,
+    no_cache: bool,
+    file: Path | None,
+    script: bool,
+) -> None:
+    """Find the best schedule of PROGRAM on a machine.
+
+    PROGRAM is a shipped program (attention, decode_attention, matmul) or your own:
+    my_file.py:my_program. Latencies are predicted, not measured. Ctrl-C ends the search;
+    the next one goes on from there.
+    """
+    from .. import Mesh, tuner  # noqa: PLC0415 (loads the compiler)
+    from .loading import parse_mask, parse_settings, program_function  # noqa: PLC0415
+
+    try:
+        parameters: dict[str, object] = {**parse_settings(settings)}
+        if dtype is not None:
+            parameters["dtype"] = dtype
+        if mask is not None:
+            parameters["mask"] = parse_mask(mask)
+        found = tuner.tune(
+            program_function(program)(**parameters),
+            None if mesh is None else Mesh.parse(mesh),
+            topology=topology,
+            boundary=_boundary(boundary) or None,
+            memory=memory,
+            target=target,
+            time_limit=time_limit,
+            options=tuner.SpaceOptions(max_levels=max_levels),
+            top=top,
+            cache=not no_cache,
+        )
+    except MercuryError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(str(found))
+    if script:
+        click.echo(found.script, nl=False)
+    if file is not None:
+        try:
+            file.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise click.ClickException(f"'{file}' cannot be written: {error}") from None
+
+
+def _boundary(texts: tuple[str, ...]) -> dict[str, dict[str, list[str]]]:
+    """Read ``Q.sq=gpu`` and ``K.sk=node+gpu``; ``Q=`` keeps a buffer whole."""
+    made: dict[str, dict[str, list[str]]] = {}
+    for text in texts:
+        place, sign, levels = text.partition("=")
+        buffer, _, axis = place.partition(".")
+        if not sign or not buffer or bool(axis) != bool(levels):
+            raise click.UsageError(
+                f"expected --at BUFFER.AXIS=LEVEL or --at BUFFER= (whole), got '{text}'"
+            )
+        cuts = made.setdefault(buffer, {})
+        if axis:
+            cuts[axis] = levels.split("+")
+    return made

@@ -1,0 +1,145 @@
+"""A machine: its ranks, their memory and kernels, and the links between them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from math import prod
+
+from ..dsl.mesh import Mesh
+from .errors import TopologyError
+from .kernels import KernelCurve
+from .links import Link
+
+__all__ = ["Machine", "Topology"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One rank.
+
+    Attributes
+    ----------
+    name
+        Of the device.
+    memory
+        That a program may use, in bytes.
+    copy_rate
+        Bytes read and written per second by a copy in its own memory.
+    launch
+        From the end of a kernel to the start of the next, in seconds.
+    kernels
+        By the kernel's meaning; ``"*"`` stands for those not listed.
+    """
+
+    name: str
+    memory: int
+    copy_rate: float
+    launch: float
+    kernels: Mapping[str, KernelCurve]
+
+    def kernel(self, name: str) -> KernelCurve:
+        """Give the curve of a kernel, or that of kernels not listed."""
+        return self.kernels.get(name) or self.kernels["*"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """A real or imagined machine.
+
+    Attributes
+    ----------
+    name
+        How it is called.
+    machine
+        One of its ranks; all are alike.
+    links
+        Outermost (slowest) first.
+    sources
+        Where the figures come from.
+    """
+
+    name: str
+    machine: Machine
+    links: tuple[Link, ...]
+    sources: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return prod(link.size for link in self.links)
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh of all ranks; levels of one group are left out."""
+        levels = {link.name: link.size for link in self.links if link.size > 1}
+        return Mesh(**(levels or {self.links[-1].name: 1}))
+
+    def links_of(self, mesh: Mesh) -> dict[str, Link]:
+        """Give the link that each level of a mesh uses, by the level's name.
+
+        Ranks fill the fastest level first, so ``gpu0 = 2, gpu1 = 4`` are both inside a node
+        of 8. A level that reaches over a slower link uses that one.
+
+        Raises
+        ------
+        TopologyError
+            When the mesh has more ranks than the machine.
+
+        Examples
+        --------
+        >>> from mercury.topology import load
+        >>> links = load("h100-8x2").links_of(Mesh(node=2, gpu0=2, gpu1=4))
+        >>> [link.name for link in links.values()]
+        ['node', 'gpu', 'gpu']
+        """
+        if mesh.size > self.size:
+            raise TopologyError(
+                f"mesh {mesh} has {mesh.size} ranks, topology '{self.name}' has {self.size}; "
+                f"take a mesh such as {self.mesh}"
+            )
+        # How many ranks are reached without the links slower than each.
+        reach: list[int] = []
+        for link in reversed(self.links):
+            reach.insert(0, link.size * (reach[0] if reach else 1))
+        found: dict[str, Link] = {}
+        ranks = 1
+        for level, size in reversed(mesh.levels):
+            ranks *= size
+            found[level] = next(
+                link
+                for link, reached in reversed(list(zip(self.links, reach, strict=True)))
+                if ranks <= reached
+            )
+        return dict(reversed(found.items()))
+
+    def slower(self, level: str, factor: float) -> Topology:
+        """Give the machine with a part of the bandwidth of one level.
+
+        Parameters
+        ----------
+        level
+            The name of a link.
+        factor
+            Of its bandwidth, as 0.5.
+        """
+        return replace(
+            self,
+            links=tuple(
+                link.slower(factor) if link.name == level else link for link in self.links
+            ),
+        )
+
+    def fingerprint(self) -> str:
+        """Give a hash of all figures; names and sources do not count."""
+        figures = {
+            "machine": asdict(self.machine) | {"name": ""},
+            "links": [
+                asdict(link) | {"capabilities": sorted(link.capabilities)}
+                for link in self.links
+            ],
+        }
+        text = json.dumps(figures, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

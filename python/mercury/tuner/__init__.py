@@ -1,0 +1,45 @@
+"""Finding the best schedule of a program on a machine.
+
+`space` makes every distinct schedule: `arrangement` says where loops run, `placement` where
+buffers live and how rings move, `steps` and `script` turn both into transforms, `placed`
+reads what came of them and `canonical` tells which are the same. `search` lowers each
+(`lower`, `memory`), asks a cost model (`costs`; `bound` with `traffic` and `work` until there
+is a simulator), leaves out what the machine lacks (`needs`), and tries the best (`shrink`).
+`tune` puts the question (`key`), looks it up (`cache` on `store`), lets ranks agree (`agree`)
+and gives a `result`.
+"""
+
+from .agree import Vote, agree_on_entry
+from .bound import LowerBound
+from .cache import Cache, Entry, default_path
+from .costs import CostModel, PlanCosts
+from .key import Key
+from .placement import Style
+from .quantity import TuneError
+from .result import Choice, Counts, TuneResult
+from .space import Candidate, Space, SpaceOptions
+from .store import CacheError, CacheWarning
+from .tune import tune
+
+__all__ = [
+    "Cache",
+    "CacheError",
+    "CacheWarning",
+    "Candidate",
+    "Choice",
+    "CostModel",
+    "Counts",
+    "Entry",
+    "Key",
+    "LowerBound",
+    "PlanCosts",
+    "Space",
+    "SpaceOptions",
+    "Style",
+    "TuneError",
+    "TuneResult",
+    "Vote",
+    "agree_on_entry",
+    "default_path",
+    "tune",
+]

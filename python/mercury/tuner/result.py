@@ -1,0 +1,298 @@
+"""What a search found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from ..dsl import Mesh, Program
+from ..dsl.program import Boundary
+from ..runtime.plan import Plan
+from ..schedule import Schedule
+from .costs import PlanCosts
+from .quantity import format_bytes, format_seconds
+
+__all__ = ["Choice", "Counts", "TuneResult"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One plan of the result.
+
+    Attributes
+    ----------
+    recipe
+        Its schedule in one line.
+    fingerprint
+        Of the schedule; see `Space`.
+    sentence
+        What it does.
+    plain
+        Whether it is plain library calls: gather, compute, merge.
+    costs
+        On the machine.
+    peak_bytes
+        Memory of the fullest rank: its shards and the plan's arena.
+    slow_latency, slow_link
+        The latency when the link that hurts most has half its bandwidth, and that link.
+    """
+
+    recipe: str
+    fingerprint: str
+    sentence: str
+    plain: bool
+    costs: PlanCosts
+    peak_bytes: int
+    slow_latency: float
+    slow_link: str
+
+    @property
+    def values(self) -> tuple[float, float, float]:
+        """What the Pareto set compares: latency, memory, latency with a slower link."""
+        return self.costs.latency, float(self.peak_bytes), self.slow_latency
+
+    @property
+    def rank(self) -> tuple[float | str, ...]:
+        """What sorts plans, the fastest first; of equal ones the shortest schedule."""
+        return (*self.values, len(self.recipe), self.recipe)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain values."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "costs"
+        } | {"costs": self.costs.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Choice:
+        """Read what `to_json` gave."""
+        return cls(**{**value, "costs": PlanCosts.from_json(value["costs"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What became of the schedules.
+
+    Attributes
+    ----------
+    seen
+        Distinct schedules that were looked at.
+    costed
+        Those with a cost.
+    illegal
+        Steps that the compiler refused.
+    too_large
+        Those that need more memory than the limit.
+    refused
+        Those that this version cannot lower, by reason.
+    lacking
+        Those that need what the machine lacks, by reason.
+    failed
+        Those whose cost or trial failed, by recipe, with the reason.
+    tried
+        Those that ran on the embedded ranks and were right.
+    """
+
+    seen: int = 0
+    costed: int = 0
+    illegal: int = 0
+    too_large: int = 0
+    refused: Mapping[str, int]
+    lacking: Mapping[str, int]
+    failed: Mapping[str, str]
+    tried: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneResult:
+    """The chosen schedule, and the others worth knowing.
+
+    Attributes
+    ----------
+    program, mesh, boundary
+        What was searched for.
+    topology, memory
+        The machine's name, and the limit in bytes.
+    chosen
+        The fastest plan that ran right.
+    runner_up
+        The next one; None when there is no other.
+    plain
+        The fastest of plain library calls; None when none fits.
+    pareto
+        Plans that no other beats in latency, memory and sensitivity to a slower link, the
+        fastest first.
+    measured
+        Whether costs were measured; else they are predicted.
+    cost
+        What they come from.
+    counts
+        Of the schedules looked at.
+    ended
+        How the search ended: ``"complete"``, ``"time limit"`` or ``"stopped"``.
+    seconds
+        That it took.
+    time_limit
+        That it was given, in seconds; None for none.
+    from_cache
+        Whether it was found in the cache.
+    """
+
+    program: Program
+    mesh: Mesh
+    boundary: Boundary | None
+    topology: str
+    memory: int
+    chosen: Choice
+    runner_up: Choice | None
+    plain: Choice | None
+    pareto: tuple[Choice, ...]
+    measured: bool
+    cost: str
+    counts: Counts
+    ended: str
+    seconds: float
+    time_limit: float | None = None
+    from_cache: bool = False
+
+    @property
+    def schedule(self) -> Schedule:
+        """The chosen schedule."""
+        return self.schedule_of(self.chosen)
+
+    def schedule_of(self, choice: Choice) -> Schedule:
+        """Make the schedule of one of the plans."""
+        return Schedule(self.program, self.mesh, self.boundary).apply(choice.recipe)
+
+    def compile(self, target: str = "sim") -> Plan:
+        """Compile the chosen schedule."""
+        return self.schedule.compile(target)
+
+    @property
+    def script(self) -> str:
+        """The chosen schedule as a script of the transform dialect."""
+        return str(self.schedule)
+
+    # -- text -----------------------------------------------------------------
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Give the table of plans, its heading first."""
+        word = "latency" if self.measured else "predicted"
+        rows: list[tuple[str, ...]] = [
+            ("plan", word, "off by", "exposed", "memory", "slow link", "schedule"),
+        ]
+        named = {self.chosen.fingerprint: "chosen"}
+        if self.runner_up is not None:
+            named.setdefault(self.runner_up.fingerprint, "runner-up")
+        if self.plain is not None:
+            own = named.get(self.plain.fingerprint)
+            named[self.plain.fingerprint] = f"{own}, plain" if own else "plain"
+        shown = [self.chosen, *([self.runner_up] if self.runner_up else [])]
+        shown += [*([self.plain] if self.plain else []), *self.pareto]
+        for choice in {each.fingerprint: each for each in shown}.values():
+            costs = choice.costs
+            rows.append(
+                (
+                    named.get(choice.fingerprint, "pareto"),
+                    format_seconds(costs.latency),
+                    f"{costs.error:.0%}",
+                    format_seconds(costs.exposed),
+                    format_bytes(choice.peak_bytes),
+                    f"{choice.slow_latency / costs.latency:.2f}x {choice.slow_link}"
+                    if costs.latency
+                    else "",
+                    choice.recipe,
+                )
+            )
+        return rows
+
+    def summary(self) -> list[str]:
+        """Give what the table does not say, line by line."""
+        counts = self.counts
+        how = "measured" if self.measured else "*predicted*, not measured"
+        lines = [
+            f"{self.program.name} on {self.mesh}, {self.topology}, "
+            f"{format_bytes(self.memory)} a rank: {how} ({self.cost})",
+            f"chosen: {self.chosen.sentence or 'every rank works alone'}",
+        ]
+        if self.plain is None:
+            lines.append("plain library calls: no such plan fits")
+        elif self.plain.fingerprint == self.chosen.fingerprint:
+            lines.append("plain library calls are the fastest here")
+        lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())
+        lines.append(
+            f"{counts.seen} schedules: {counts.costed} compared, {counts.too_large} too large, "
+            f"{refused} not lowered yet, {lacking} need what the machine lacks, "
+            f"{len(counts.failed)} failed, {counts.tried} tried on embedded ranks"
+        )
+        ended = {"complete": "all of them", "time limit": "until the time limit"}
+        where = "found in the cache" if self.from_cache else ended.get(self.ended, self.ended)
+        lines.append(f"searched {where}, {self.seconds:.1f} s")
+        return lines
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+        table = [
+            "  ".join(
+                cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+            ).rstrip()
+            for row in rows
+        ]
+        first, *rest = self.summary()
+        return "\n".join([first, *table, *rest])
+
+    # -- values ---------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the result as plain values; the program itself is not among them."""
+        return {
+            "recipe": self.chosen.recipe,
+            "mesh": dict(self.mesh.levels),
+            "topology": self.topology,
+            "memory": self.memory,
+            "measured": self.measured,
+            "cost": self.cost,
+            "chosen": self.chosen.to_json(),
+            "runner_up": self.runner_up.to_json() if self.runner_up else None,
+            "plain": self.plain.to_json() if self.plain else None,
+            "pareto": [choice.to_json() for choice in self.pareto],
+            "counts": json.loads(json.dumps(asdict(self.counts))),
+            "ended": self.ended,
+            "seconds": self.seconds,
+            "time_limit": self.time_limit,
+        }
+
+    @classmethod
+    def from_json(
+        cls, value: Mapping[str, Any], program: Program, mesh: Mesh, boundary: Boundary | None
+    ) -> TuneResult:
+        """Read what `to_json` gave, for the same program, mesh and boundary."""
+
+        def choice(found: Any) -> Choice | None:
+            return None if found is None else Choice.from_json(found)
+
+        return cls(
+            program=program,
+            mesh=mesh,
+            boundary=boundary,
+            topology=value["topology"],
+            memory=value["memory"],
+            chosen=Choice.from_json(value["chosen"]),
+            runner_up=choice(value["runner_up"]),
+            plain=choice(value["plain"]),
+            pareto=tuple(Choice.from_json(each) for each in value["pareto"]),
+            measured=value["measured"],
+            cost=value["cost"],
+            counts=Counts(**value["counts"]),
+            ended=value["ended"],
+            seconds=value["seconds"],
+            time_limit=value["time_limit"],
+        )
+
+    def cached(self) -> TuneResult:
+        """Give the result as found in the cache."""
+        return replace(self, from_cache=True)

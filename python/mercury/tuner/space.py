@@ -1,0 +1,276 @@
+"""The schedules of a program on a mesh, each once.
+
+A schedule of the space is made of transforms in stages, each an independent choice: levels
+are split; each level spreads an axis; another axis may be staggered on it; loops that take
+time are ordered; buffers are placed where the loops leave a choice; rings get their
+operands. What the compiler refuses is left out, and what it says is counted. Schedules with
+one canonical form are one.
+
+Some schedules are legal and not here, each because another one is as good on any machine:
+
+- levels, and rings, of one axis in another order than the mesh's: a fast level outside a
+  slow one sends more over the slow one;
+- two axes staggered on one level: only the outer one moves anything;
+- a level that spreads no axis: its ranks would all do the same;
+- a buffer cut over a level that already spreads one of its axes: the boundary says that,
+  and it is resharded on the way;
+- joined loops: a level is cut along whole axes, so splitting the level says the same;
+- the other direction of a ring without a mask: its mirror image.
+
+Options leave out more, by default: loops of blocks inside a rank, other implementations of
+kernels, narrower links, K rotating while V is gathered, meshes of more than two levels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from ..dsl import Mesh, Program
+from ..dsl.program import Boundary
+from ..errors import ScheduleError
+from ..schedule import Schedule
+from ..schedule.recipe import Call
+from .arrangement import arrangements
+from .canonical import fingerprint
+from .facts import Facts
+from .placed import Placed, read_placed
+from .placement import Style, operands, place_calls, placements
+from .script import apply
+from .steps import loop_calls, ring_calls
+
+__all__ = ["Candidate", "Space", "SpaceOptions"]
+
+ROTATE = Style()
+PULL = Style(reads="pull", results="deliver")
+PULL_CHUNKS = Style(reads="pull", results="deliver", chunks=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpaceOptions:
+    """What the space holds beside the schedules of whole loops.
+
+    Attributes
+    ----------
+    max_levels
+        Levels are split until there are so many.
+    styles
+        How rings move what they move.
+    blocks
+        Numbers of parts that one axis is cut into, one after another, inside a rank.
+    implementations
+        For a pattern of kernels, the implementations to choose from.
+    untied
+        Whether buffers of the same role and axes are placed one by one.
+    """
+
+    max_levels: int = 2
+    styles: tuple[Style, ...] = (ROTATE, PULL, PULL_CHUNKS)
+    blocks: tuple[int, ...] = ()
+    implementations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    untied: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One schedule of the space.
+
+    Attributes
+    ----------
+    schedule
+        Ready to compile.
+    placed
+        Its loops, and where its buffers live.
+    fingerprint
+        Of its canonical form: the same for the same plan, on every rank.
+    """
+
+    schedule: Schedule
+    placed: Placed
+    fingerprint: str
+
+    @property
+    def recipe(self) -> str:
+        """The schedule in one line, which `Schedule.apply` reads."""
+        return self.schedule.recipe()
+
+
+class Space:
+    """Every distinct schedule of a program on a mesh, in a fixed order.
+
+    Iterating makes them one by one. They are built of transforms, so each is legal by the
+    compiler's own rules, and two that mean the same plan are one.
+
+    Parameters
+    ----------
+    program
+        What to schedule.
+    mesh
+        Where it runs.
+    boundary
+        Where buffers live outside; kept by every schedule.
+    links
+        For each level of the mesh, what it runs over: levels on equal links may take each
+        other's places. Each level its own when not given.
+    options
+        What else to vary.
+
+    Attributes
+    ----------
+    made
+        Schedules given so far.
+    repeated
+        Those that were another one again.
+    illegal
+        Those that the compiler refused, by its reason.
+
+    Examples
+    --------
+    >>> import mercury as mc
+    >>> small = mc.programs.matmul(m=8, n=8, depth=8)
+    >>> [each.recipe for each in Space(small, mc.Mesh(gpu=2))][:3]
+    ['parallelize(i, gpu)', 'parallelize(i, gpu); shard(B, k, gpu)', \
+'parallelize(i, gpu); shard(B, j, gpu)']
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        mesh: Mesh,
+        boundary: Boundary | None = None,
+        *,
+        links: Mapping[str, str] | None = None,
+        options: SpaceOptions | None = None,
+    ) -> None:
+        self.program, self.mesh, self.boundary = program, mesh, boundary
+        self.options = options or SpaceOptions()
+        self._links = dict(links or {level: level for level in mesh.names})
+        self.made = 0
+        self.repeated = 0
+        self.illegal: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Candidate]:
+        self.made = self.repeated = 0
+        self.illegal = Counter()
+        seen: set[str] = set()
+        for candidate in self.with_repeats():
+            if candidate.fingerprint in seen:
+                self.repeated += 1
+                continue
+            seen.add(candidate.fingerprint)
+            self.made += 1
+            yield candidate
+
+    def with_repeats(self) -> Iterator[Candidate]:
+        """Give every schedule, also those that are another one again."""
+        facts = Facts.of(self.program, self.options.untied)
+        bare = Schedule(self.program, self.mesh, self.boundary)
+        for splits in self._splits():
+            base = apply(bare, splits)
+            links = self._links_after(splits)
+            for schedule in self._schedules(facts, base, links):
+                try:
+                    placed = read_placed(schedule)
+                except ScheduleError as error:
+                    self.illegal[error.message] += 1
+                    continue
+                found = fingerprint(placed, links)
+                yield Candidate(schedule=schedule, placed=placed, fingerprint=found)
+
+    def fingerprint(self, schedule: Schedule) -> str:
+        """Give the fingerprint that a schedule of this program and mesh has in the space."""
+        placed = read_placed(schedule)
+        return fingerprint(placed, self._links_of(placed))
+
+    def _links_of(self, placed: Placed) -> dict[str, str]:
+        """Give the links of levels that somebody else named: by their ranks."""
+        found, left = {}, list(self.mesh.levels)
+        ranks = 1
+        for level, size in placed.levels:
+            found[level] = self._links[left[0][0]]
+            ranks *= size
+            if ranks == left[0][1] and len(left) > 1:
+                left.pop(0)
+                ranks = 1
+        return found
+
+    # -- levels ---------------------------------------------------------------
+
+    def _splits(self) -> Iterator[list[Call]]:
+        """Enumerate the ways to split levels, those with fewer levels first."""
+        spare = max(0, self.options.max_levels - len(self.mesh.levels))
+        choices = [list(_factorings(size, spare + 1)) for _, size in self.mesh.levels]
+        combined = sorted(
+            (c for c in product(*choices) if sum(map(len, c)) <= len(c) + spare),
+            key=lambda choice: sum(map(len, choice)),
+        )
+        for choice in combined:
+            yield [
+                Call(
+                    name="split_level",
+                    args=[level, {f"{level}{n}": size for n, size in enumerate(sizes)}],
+                )
+                for level, sizes in zip(self.mesh.names, choice, strict=True)
+                if len(sizes) > 1
+            ]
+
+    def _links_after(self, splits: Sequence[Call]) -> dict[str, str]:
+        links = dict(self._links)
+        for call in splits:
+            level, into = call.args
+            assert isinstance(into, dict)
+            links |= dict.fromkeys(into, links[str(level)])
+        return links
+
+    # -- one mesh -------------------------------------------------------------
+
+    def _schedules(
+        self, facts: Facts, base: Schedule, links: Mapping[str, str]
+    ) -> Iterator[Schedule]:
+        mesh = base.mesh
+        sizes = dict(mesh.levels)
+        nests = read_placed(base).nests
+        for arrangement in arrangements(facts, mesh, self.options.blocks):
+            calls, loops = loop_calls(nests, arrangement, sizes)
+            try:
+                arranged = apply(base, calls)
+            except ScheduleError as error:
+                self.illegal[error.message] += 1
+                continue
+            for places in placements(facts, arrangement, sizes):
+                where = place_calls(facts, arrangement, places)
+                for how in operands(
+                    facts, arrangement, places, sizes, links, self.options.styles
+                ):
+                    steps = [*where, *ring_calls(arrangement, loops, how)]
+                    yield from self._finished(arranged, steps)
+
+    def _finished(self, arranged: Schedule, steps: Sequence[Call]) -> Iterator[Schedule]:
+        named = self.options.implementations
+        for choice in product(*named.values()):
+            patches = [
+                Call(name="patch", args=[pattern, implementation])
+                for pattern, implementation in zip(named, choice, strict=True)
+            ]
+            try:
+                yield apply(arranged, [*steps, *patches])
+            except ScheduleError as error:
+                self.illegal[error.message] += 1
+
+
+def _factorings(size: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Write a size as a product of numbers above 1, in every order, fewest first."""
+    for count in range(1, most + 1):
+        yield from _factors(size, count)
+
+
+def _factors(size: int, count: int) -> Iterator[tuple[int, ...]]:
+    if count == 1:
+        yield (size,)
+        return
+    for first in range(2, size // 2 + 1):
+        if size % first == 0:
+            for rest in _factors(size // first, count - 1):
+                yield (first, *rest)

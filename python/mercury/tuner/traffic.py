@@ -1,0 +1,251 @@
+"""What a scheduled program moves: the rules of communication as numbers.
+
+Bytes are those that the fullest rank receives, as if all shards were of the largest size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ..dsl.builder import Buffer, Nest, Store
+from .memory import DTYPE_BYTES, shard_lengths
+from .placed import Cut, Loop
+from .space import Candidate
+
+__all__ = ["Transfer", "transfers"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """Messages of one buffer over one level.
+
+    Attributes
+    ----------
+    rule
+        The rule that makes them.
+    buffer, level, transport
+        What moves, and over what.
+    size
+        Of a message, in bytes.
+    count
+        Messages that a rank receives.
+    hidden
+        Whether the work of a loop can go on meanwhile.
+    """
+
+    rule: str
+    buffer: str
+    level: str
+    transport: str
+    size: float
+    count: float
+    hidden: bool
+
+    @property
+    def bytes(self) -> float:
+        """All of them."""
+        return self.size * self.count
+
+
+def transfers(candidate: Candidate) -> list[Transfer]:
+    """Give all transfers of a candidate."""
+    found: list[Transfer] = []
+    program, placed = candidate.schedule.program, candidate.placed
+    for buffer in program.buffers:
+        found += _Buffer(candidate, buffer).resharding()
+    for nest, loops in zip(program.nests, placed.nests, strict=True):
+        for buffer in _loaded(nest):
+            found += _Buffer(candidate, buffer).reading(loops)
+        for store in nest.ops:
+            if isinstance(store, Store) and store.merge is not None:
+                over = frozenset(axis.name for axis in store.merge.over)
+                for buffer in store.buffers:
+                    found += _Buffer(candidate, buffer).merging(loops, over)
+    return [each for each in found if each.count > 0 and each.size > 0]
+
+
+def _loaded(nest: Nest) -> list[Buffer]:
+    found: dict[Buffer, None] = {}
+    for op in nest.ops:
+        origin = getattr(op, "origin", None)
+        if isinstance(origin, Buffer):
+            found[origin] = None
+    return list(found)
+
+
+class _Buffer:
+    """One buffer of a candidate."""
+
+    def __init__(self, candidate: Candidate, buffer: Buffer) -> None:
+        self.buffer, self.placed = buffer, candidate.placed
+        self.sizes = {level: size for level, size in self.placed.levels if size > 1}
+        self.axes = frozenset(d.axis.name for d in buffer.dims if d.axis is not None)
+
+    def bytes(self, cuts: Mapping[str, tuple[str | int, ...]], width: int = 0) -> float:
+        """Give the bytes of the largest shard of some cuts."""
+        found: float = width or DTYPE_BYTES[self.buffer.dtype]
+        for dim in self.buffer.dims:
+            if dim.axis is None:
+                found *= dim.value
+                continue
+            factors = tuple(f for f in cuts.get(dim.axis.name, ()) if f in self.sizes)
+            lengths = shard_lengths(
+                self.placed.levels, factors, dim.axis.extent, dim.value, dim.axis.layout
+            )
+            found *= float(lengths.max(initial=0))
+        return found
+
+    # -- R7 -------------------------------------------------------------------
+
+    def resharding(self) -> Iterator[Transfer]:
+        """Between the boundary and the inside, level by level, the slow ones first."""
+        outside = _places(self.placed.boundary[self.buffer.name], self.sizes)
+        inside = _places(self.placed.inside[self.buffer.name], self.sizes)
+        before, after = (inside, outside) if self.buffer.output else (outside, inside)
+        now = dict(before)
+        for level, size in self.sizes.items():
+            if before.get(level) == after.get(level):
+                continue
+            held = self.bytes(_factors(now))
+            if after.get(level) is None:
+                del now[level]
+                yield self._transfer("R7", level, "collective", held, size - 1, False)
+            elif before.get(level) is None:
+                now[level] = after[level]  # a slice of what is there
+            else:
+                now[level] = after[level]
+                yield self._transfer("R7", level, "collective", held / size, size - 1, False)
+
+    # -- R2, R3, R9 -----------------------------------------------------------
+
+    def reading(self, loops: tuple[Loop, ...]) -> Iterator[Transfer]:
+        """What loops read of other ranks' shards."""
+        cuts = self.placed.inside[self.buffer.name]
+        held = self.bytes(_factors(_places(cuts, self.sizes)))
+        for cut in cuts:
+            levels = [level for level in cut.levels if level in self.sizes]
+            foreign = [n for n in levels if not _is_parallel(loops, cut.axis, n)]
+            if not foreign:
+                continue
+            if _ring_on(loops, cut.axis, foreign[0]) is None:
+                # All of the cut is gathered, its last level first.
+                gathered = held
+                for level in reversed(levels):
+                    size = self.sizes[level]
+                    yield self._transfer("R2", level, "collective", gathered, size - 1, False)
+                    gathered *= size
+                continue
+            for level in foreign:
+                ring = _ring_on(loops, cut.axis, level)
+                if ring is not None:
+                    yield from self._rotating(loops, ring, level, held)
+
+    def _rotating(
+        self, loops: tuple[Loop, ...], ring: Loop, level: str, held: float
+    ) -> Iterator[Transfer]:
+        shift = ring.shift
+        assert shift is not None
+        runs, hops = self._runs(loops, ring, self.axes), self.sizes[level] - 1
+        transport = "pull" if shift.reads == "pull" else "p2p"
+        if shift.offset % ring.parts:
+            # The first part is not the rank's own: it must come before the first step.
+            hops -= 1
+            yield self._transfer("R3", level, transport, held, runs, False)
+        chunks = shift.chunks
+        yield self._transfer("R3", level, transport, held / chunks, hops * chunks * runs, True)
+
+    def _runs(self, loops: tuple[Loop, ...], ring: Loop, slices: frozenset[str]) -> int:
+        """How often a ring turns: once for each step of the loops around it.
+
+        A loop around it over an axis in ``slices`` moves a slice a time, which is the same
+        sum, unless it is a ring over the same axis.
+        """
+        return prod(
+            loop.parts
+            for loop in loops[: loops.index(ring)]
+            if not loop.levels
+            and (
+                not set(loop.axes) & slices
+                or (loop.shift is not None and loop.axes == ring.axes)
+            )
+        )
+
+    # -- R4, R5, R6 -----------------------------------------------------------
+
+    def merging(self, loops: tuple[Loop, ...], over: frozenset[str]) -> Iterator[Transfer]:
+        """What ranks that made partial results send each other; partial results are wide."""
+        places = _places(self.placed.inside[self.buffer.name], self.sizes)
+        made = {
+            level: axis for level, axis in places.items() if _is_parallel(loops, axis, level)
+        }
+        width = max(4, DTYPE_BYTES[self.buffer.dtype])
+        reduced = [
+            level
+            for loop in loops
+            for level in loop.levels
+            if level in self.sizes and set(loop.axes) & over
+        ]
+        # What travels has been merged before the collectives start.
+        for level in reduced:
+            ring = _ring_on(loops, places[level], level) if level in places else None
+            if ring is None:
+                continue
+            made[level] = places[level]
+            assert ring.shift is not None
+            part = self.bytes(_factors(made), DTYPE_BYTES.get(ring.shift.link, width))
+            # An accumulator travels whole, whatever a loop around the ring makes of it.
+            runs = self._runs(loops, ring, frozenset(ring.axes))
+            transport = "push" if ring.shift.results == "deliver" else "p2p"
+            hops = (self.sizes[level] - 1) * runs
+            yield self._transfer("R6", level, transport, part, hops, True)
+            last = ring.shift.direction * (ring.parts // self.sizes[level])
+            if (ring.shift.offset - last) % ring.parts:
+                # The last part is not the rank's own: it goes to its owner after the end.
+                yield self._transfer("R6", level, transport, part, runs, False)
+        for level in reduced:
+            if level in made:
+                continue
+            rule = "R5" if level in places else "R4"
+            if level in places:
+                made[level] = places[level]
+            part = self.bytes(_factors(made), width)
+            yield self._transfer(rule, level, "collective", part, self.sizes[level] - 1, False)
+
+    def _transfer(
+        self, rule: str, level: str, transport: str, size: float, count: float, hidden: bool
+    ) -> Transfer:
+        return Transfer(
+            rule=rule,
+            buffer=self.buffer.name,
+            level=level,
+            transport=transport,
+            size=size,
+            count=count,
+            hidden=hidden,
+        )
+
+
+def _places(cuts: tuple[Cut, ...], sizes: Mapping[str, int]) -> dict[str, str]:
+    """Give the axis that each level cuts, the slow levels first."""
+    axis_of = {level: cut.axis for cut in cuts for level in cut.levels}
+    return {level: axis_of[level] for level in sizes if level in axis_of}
+
+
+def _factors(places: Mapping[str, str]) -> dict[str, tuple[str | int, ...]]:
+    found: dict[str, tuple[str | int, ...]] = {}
+    for level, axis in places.items():
+        found[axis] = (*found.get(axis, ()), level)
+    return found
+
+
+def _is_parallel(loops: tuple[Loop, ...], axis: str, level: str) -> bool:
+    return any(axis in loop.axes and level in loop.levels for loop in loops)
+
+
+def _ring_on(loops: tuple[Loop, ...], axis: str, level: str) -> Loop | None:
+    for loop in loops:
+        if axis in loop.axes and loop.shift is not None and level in loop.shift.levels:
+            return loop
+    return None

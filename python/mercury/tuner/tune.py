@@ -1,0 +1,269 @@
+"""Finding the best schedule of a program on a machine; see `tune`."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from ..dsl import Mesh, Program
+from ..dsl.program import Boundary
+from ..errors import MercuryError
+from ..topology import Topology, load
+from .agree import Vote, agree_on_entry, agree_on_text, alone
+from .bound import LowerBound
+from .cache import Cache, Entry
+from .costs import CostModel
+from .key import Key
+from .progress import Report, on_terminal
+from .quantity import TuneError, parse_bytes, parse_seconds
+from .result import TuneResult
+from .search import Search
+from .space import Space, SpaceOptions
+from .store import CacheError, CacheWarning
+
+__all__ = ["tune"]
+
+
+def tune(
+    program: Program,
+    mesh: Mesh | None = None,
+    *,
+    topology: str | Path | Topology,
+    boundary: Boundary | None = None,
+    memory: str | int | None = None,
+    target: str = "sim",
+    time_limit: str | float | None = None,
+    cost: CostModel | None = None,
+    options: SpaceOptions | None = None,
+    top: int = 3,
+    cache: Cache | bool = True,
+    vote: Vote = alone,
+    progress: Callable[[], AbstractContextManager[Report]] = on_terminal,
+) -> TuneResult:
+    """Find the fastest schedule of a program that fits a machine.
+
+    Every distinct schedule is made and lowered. Those that need what the machine lacks, or
+    more memory than the limit, are left out. The others are compared by their cost, and the
+    fastest, the plain one and the Pareto set are run on embedded ranks, on a small program
+    of the same kind, and compared with float64. A schedule that fails does not end the
+    search. Plain library calls (gather, compute, merge) always take part, and may win.
+
+    What is predicted, and how
+    --------------------------
+    Until a simulator or the machine itself is the cost model, costs are a *bound from
+    curves*, not a simulation: see `mercury.tuner.bound` for what it leaves out. Traffic is
+    counted exactly as this version's plans move it, and memory is that of the lowered plan.
+    Overlap is taken to be perfect, no rank to be late, and no kernel to be slowed by a
+    transfer. With measured curves (``h200`` inside one host) the bound was within 20% of
+    most measured methods, and it misses what a plan loses in many small steps. Other
+    presets are datasheet figures. Read the order of the plans, not the digits; ``off by``
+    is what the curves themselves may be off by.
+
+    Parameters
+    ----------
+    program
+        What to schedule.
+    mesh
+        Where it runs; all ranks of the topology when not given.
+    topology
+        The machine: a preset as ``"h100-8x2"``, a file, or a `Topology`.
+    boundary
+        Where buffers live outside the program; each schedule's own where not given.
+    memory
+        Limit of a rank, as ``"40GiB"`` or in bytes; the machine's when not given.
+    target
+        Where the plan will run: ``"sim"``.
+    time_limit
+        Of the search, as ``"60s"``; the best until then is the result, and asking again
+        with more time goes on from there. Ctrl-C does the same.
+    cost
+        The cost model; the bound when not given.
+    options
+        What the space holds.
+    top
+        How many of the fastest plans are tried before one is chosen.
+    cache
+        Where results are kept; True for the user's cache, False for none.
+    vote
+        Exchanges a text between ranks (see `Vote`), when many processes ask together:
+        then all take the cache or none, and all choose what the first chose.
+    progress
+        Makes what is told how far the search is.
+
+    Returns
+    -------
+    TuneResult
+        The choice, its runner-up and the Pareto set; ``print`` shows them.
+
+    Raises
+    ------
+    TuneError
+        When no schedule is left; it says why.
+    TopologyError
+        When the topology is not right, or too small for the mesh.
+
+    Examples
+    --------
+    >>> import mercury as mc
+    >>> best = mc.tune(
+    ...     mc.programs.matmul(m=64, n=64, depth=64), topology="h200-2x1", cache=False
+    ... )
+    >>> best.schedule.recipe()
+    'parallelize(i, gpu)'
+    """
+    started = time.monotonic()
+    machine = topology if isinstance(topology, Topology) else load(topology)
+    ranks = machine.mesh if mesh is None else mesh
+    if target != "sim":
+        raise TuneError(f"there is no target {target!r} yet; this version has 'sim'")
+    if top < 1:
+        raise TuneError(f"at least one plan must be tried, got top={top}")
+    links = machine.links_of(ranks)
+    limit = machine.machine.memory if memory is None else parse_bytes(memory)
+    seconds = None if time_limit is None else parse_seconds(time_limit)
+    own_cost = cost or LowerBound()
+    own_options = options or SpaceOptions()
+    key = Key.of(
+        program,
+        ranks,
+        boundary,
+        topology=machine,
+        memory=limit,
+        target=target,
+        options=own_options,
+        cost=own_cost.name,
+    )
+    store = _Store(cache, key)
+    found = agree_on_entry(store.find(program, ranks, boundary, seconds), vote)
+    if found is not None:
+        return TuneResult.from_json(found.answer, program, ranks, boundary).cached()
+
+    space = Space(
+        program,
+        ranks,
+        boundary,
+        links={level: link.name for level, link in links.items()},
+        options=own_options,
+    )
+    with progress() as report:
+        search = Search(
+            space,
+            machine,
+            limit,
+            own_cost,
+            deadline=None if seconds is None else started + seconds,
+            top=top,
+            report=report,
+            cache=store.cache,
+            key=key.hash,
+        )
+        search.run()
+    mine = _result(search, started, seconds)
+    # A rank that stopped earlier must not choose otherwise.
+    text = "" if mine is None else json.dumps(mine.to_json(), sort_keys=True)
+    chosen = agree_on_text(text, vote)
+    if not chosen:
+        raise _nothing(search)
+    answer = json.loads(chosen)
+    store.keep(answer)
+    return TuneResult.from_json(answer, program, ranks, boundary)
+
+
+def _result(search: Search, started: float, limit: float | None) -> TuneResult | None:
+    finalists = [each for each in search.finalists() if search.is_right(each)]
+    if not finalists:
+        return None
+    finalists.sort(key=lambda each: each.rank)
+    space = search.space
+    return TuneResult(
+        program=space.program,
+        mesh=space.mesh,
+        boundary=space.boundary,
+        topology=search.topology.name,
+        memory=search.memory,
+        chosen=finalists[0],
+        runner_up=finalists[1] if len(finalists) > 1 else None,
+        plain=next((each for each in finalists if each.plain), None),
+        pareto=tuple(search.front(finalists)),
+        measured=search.cost.measured,
+        cost=search.cost.name,
+        counts=search.counts(),
+        ended=search.ended,
+        seconds=time.monotonic() - started,
+        time_limit=limit,
+    )
+
+
+def _nothing(search: Search) -> TuneError:
+    counts = search.counts()
+    why = [f"{counts.seen} schedules were looked at, and the search ended: {search.ended}"]
+    if counts.too_large and search.smallest is not None:
+        why.append(
+            f"{counts.too_large} need more memory than {search.memory:,} bytes, the smallest "
+            f"{search.smallest:,}"
+        )
+    for reason, count in [*counts.lacking.items(), *counts.refused.items()]:
+        why.append(f"{count}: {reason}")
+    why += [f"{recipe}: {reason}" for recipe, reason in list(counts.failed.items())[:5]]
+    return TuneError(
+        "no schedule is left; give more memory or time, another mesh or another boundary",
+        notes=[("", text) for text in why],
+    )
+
+
+class _Store:
+    """The cache, or none when it cannot be used: a search does not need it."""
+
+    def __init__(self, cache: Cache | bool, key: Key) -> None:
+        self.cache: Cache | None = Cache() if cache is True else (cache or None)
+        self._key = key
+
+    def find(
+        self, program: Program, mesh: Mesh, boundary: Boundary | None, seconds: float | None
+    ) -> Entry | None:
+        """Give an answer that is good for the time asked for, and still means the same."""
+        if self.cache is None:
+            return None
+        try:
+            entry = self.cache.get(self._key.hash)
+        except CacheError as error:
+            self._give_up(error)
+            return None
+        if entry is None:
+            return None
+        try:
+            result = TuneResult.from_json(entry.answer, program, mesh, boundary)
+            result.schedule_of(result.chosen)
+        except (MercuryError, KeyError, TypeError) as error:
+            warnings.warn(
+                f"the cache's answer is not used, it does not fit this version: {error}",
+                CacheWarning,
+                stacklevel=3,
+            )
+            return None
+        given = result.time_limit if result.ended == "time limit" else None
+        enough = seconds is not None and given is not None and given >= seconds
+        return entry if result.ended == "complete" or enough else None
+
+    def keep(self, answer: dict[str, object]) -> None:
+        if self.cache is None:
+            return
+        entry = Entry(
+            key=self._key.hash,
+            label=self._key.label,
+            question=self._key.question,
+            answer=answer,
+            created=time.time(),
+        )
+        try:
+            self.cache.put(entry, ended=answer["ended"] == "complete")
+        except CacheError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: CacheError) -> None:
+        self.cache = None
+        warnings.warn(f"searching without a cache: {error.message}", CacheWarning, stacklevel=4)
