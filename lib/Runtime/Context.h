@@ -13,6 +13,7 @@
 #ifndef LIB_RUNTIME_CONTEXT_H
 #define LIB_RUNTIME_CONTEXT_H
 
+#include "mercury-rt/kernel.h"
 #include "mercury-rt/runtime.h"
 #include <string>
 
@@ -30,7 +31,20 @@ struct mercury_rt_context {
                                  const int64_t *bytesOfMember,
                                  int64_t *token) = 0;
   virtual int32_t wait(int64_t token) = 0;
+  virtual int32_t leaseOpen(int64_t level, const void *base, int64_t bytes,
+                            int64_t *lease);
+  virtual int32_t leaseAddress(int64_t lease, int64_t peer, const void **base);
+  virtual int32_t pullStart(int64_t lease, int64_t peer, const void *src,
+                            int64_t srcPitch, void *dst, int64_t dstPitch,
+                            int64_t rowBytes, int64_t rows, int64_t *token);
+  virtual int32_t leaseClose(int64_t lease);
   virtual int32_t fail(int32_t code, const char *message) = 0;
+
+  /// The queue that kernels are put into; null where a call computes at once.
+  virtual void *stream() { return nullptr; }
+  virtual int32_t copy(const void *src, int64_t srcPitch, void *dst,
+                       int64_t dstPitch, int64_t rowBytes, int64_t rows);
+  virtual int32_t kernelLaunch(const mercury_rt_launch &launch);
 };
 
 namespace mercury::rt {

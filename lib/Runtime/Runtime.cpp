@@ -52,6 +52,28 @@ int32_t mercury_rt_wait(mercury_rt_context *context, int64_t token) {
   return context->wait(token);
 }
 
+int32_t mercury_rt_lease_open(mercury_rt_context *context, int64_t level,
+                              const void *base, int64_t bytes, int64_t *lease) {
+  return context->leaseOpen(level, base, bytes, lease);
+}
+
+int32_t mercury_rt_lease_address(mercury_rt_context *context, int64_t lease,
+                                 int64_t peer, const void **base) {
+  return context->leaseAddress(lease, peer, base);
+}
+
+int32_t mercury_rt_pull_start(mercury_rt_context *context, int64_t lease,
+                              int64_t peer, const void *src, int64_t src_pitch,
+                              void *dst, int64_t dst_pitch, int64_t row_bytes,
+                              int64_t rows, int64_t *token) {
+  return context->pullStart(lease, peer, src, src_pitch, dst, dst_pitch,
+                            row_bytes, rows, token);
+}
+
+int32_t mercury_rt_lease_close(mercury_rt_context *context, int64_t lease) {
+  return context->leaseClose(lease);
+}
+
 int32_t mercury_rt_fail(mercury_rt_context *context, int32_t code,
                         const char *message) {
   return context->fail(code, message);

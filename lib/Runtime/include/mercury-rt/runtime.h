@@ -22,7 +22,14 @@
 |* Operations. Each start is one operation, numbered from 1 on its rank, and is
 |* asynchronous: until its token is waited for, a source may not be written and
 |* a destination may be neither read nor written. Every token is waited for
-|* once, before the program returns, in any order.
+|* once, before the program returns, in any order. Each call on a lease is an
+|* operation too.
+|*
+|* Leases. Memory of another rank may be read, never written, and only under a
+|* lease: every member of a group opens it and says what the others may read,
+|* and every member closes it. From its opening until its closing returns, no
+|* rank writes what it lent. Leases of a group match in the order of their
+|* openings, so that several may be open at once.
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -34,7 +41,7 @@
 #define MERCURY_RT_EXPORT __attribute__((visibility("default")))
 
 /** Grows whenever the meaning or the signature of anything here changes. */
-#define MERCURY_RT_ABI_VERSION 1
+#define MERCURY_RT_ABI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +57,10 @@ enum mercury_rt_status {
   MERCURY_RT_DEADLINE = 5, /**< a peer is late beyond the deadline */
   MERCURY_RT_INJECTED = 6, /**< the failure that the job asked for */
   MERCURY_RT_RESOURCE = 7, /**< no memory or no thread to be had */
+  MERCURY_RT_LEASE =
+      8, /**< a lease closed twice, never, too early, or unknown */
+  MERCURY_RT_UNSUPPORTED = 9, /**< what this backend cannot do */
+  MERCURY_RT_DEVICE = 10,     /**< a device, or a library of it, failed */
   MERCURY_RT_FIRST_FREE = 100
 };
 
@@ -103,6 +114,36 @@ MERCURY_RT_EXPORT int32_t mercury_rt_all_gather_start(
     sources may be written, its destinations read. Token 0 is complete. */
 MERCURY_RT_EXPORT int32_t mercury_rt_wait(mercury_rt_context *context,
                                           int64_t token);
+
+/** Opens a lease on `level`: the other members of the group may read `bytes`
+    bytes at `base`, whose contents are ready. Returns at once. A rank that
+   lends nothing passes 0 bytes; it opens the lease all the same. Sets `*lease`.
+ */
+MERCURY_RT_EXPORT int32_t mercury_rt_lease_open(mercury_rt_context *context,
+                                                int64_t level, const void *base,
+                                                int64_t bytes, int64_t *lease);
+
+/** Sets `*base` to where this rank finds what `peer`, a group rank, lent;
+   blocks until the peer has opened the lease. Only mercury_rt_pull_start reads
+   there. The own memory is where it was. */
+MERCURY_RT_EXPORT int32_t mercury_rt_lease_address(mercury_rt_context *context,
+                                                   int64_t lease, int64_t peer,
+                                                   const void **base);
+
+/** Starts to read `rows` rows of `row_bytes` bytes out of what another member
+    lent, `src_pitch` bytes apart, into rows `dst_pitch` bytes apart. `src` was
+    reckoned from mercury_rt_lease_address. The peer takes no part. Sets
+    `*token`, to 0 if there is nothing to read. */
+MERCURY_RT_EXPORT int32_t mercury_rt_pull_start(
+    mercury_rt_context *context, int64_t lease, int64_t peer, const void *src,
+    int64_t src_pitch, void *dst, int64_t dst_pitch, int64_t row_bytes,
+    int64_t rows, int64_t *token);
+
+/** Closes a lease, of which every pull has been waited for. Blocks until every
+    member has closed it: then nobody reads what this rank lent. A lease is
+    closed once, before the program returns. */
+MERCURY_RT_EXPORT int32_t mercury_rt_lease_close(mercury_rt_context *context,
+                                                 int64_t lease);
 
 /** Fails the job with `code`, which must not be 0, and `message`, which the
     library prefixes with this rank. Returns the code of the job's first
