@@ -227,3 +227,37 @@ int32_t schedule_gemm_rs(mercury_rt_context *context, void *const *buffers) {
     CHECK(mercury_rt_lease_close(context, leases[chunk]));
   return 0;
 }
+
+int32_t schedule_messages(mercury_rt_context *context, void *const *buffers) {
+  const schedule_sizes *s = buffers[0];
+  int64_t ranks = mercury_rt_group_size(context, 0);
+  int64_t self = mercury_rt_group_rank(context, 0);
+  int64_t next = (self + 1) % ranks, previous = (self + ranks - 1) % ranks;
+  int64_t token = 0, bytes[MAX_RANKS];
+  char *arena = mercury_rt_arena(context);
+  if (ranks < 0 || ranks > MAX_RANKS)
+    return mercury_rt_fail(context, MERCURY_RT_INVALID, "too many ranks");
+
+  for (int64_t member = 0; member < ranks; ++member)
+    bytes[member] = s->k ? s->m - member : s->m;
+  CHECK(mercury_rt_all_gather_start(context, 0, buffers[1], bytes[self],
+                                    buffers[3], s->m, bytes, &token));
+  CHECK(mercury_rt_copy(context, buffers[1], s->m, buffers[2], s->m, s->m, 1));
+  CHECK(mercury_rt_wait(context, token));
+  for (int64_t hop = 0; hop < ranks; ++hop) {
+    CHECK(mercury_rt_exchange_start(context, 0, next, buffers[2], s->m,
+                                    previous, arena, s->m, &token));
+    CHECK(mercury_rt_wait(context, token));
+    CHECK(mercury_rt_copy(context, arena, s->m, buffers[2], s->m, s->m, 1));
+  }
+  return 0;
+}
+
+int32_t schedule_nothing(mercury_rt_context *context, void *user, void *stream,
+                         const mercury_rt_call *call) {
+  (void)context, (void)user, (void)stream;
+  for (int64_t i = 0; i < call->number_of_tiles; ++i)
+    if (!call->tiles[i].data)
+      call->tiles[i].data = mercury_rt_arena(context);
+  return 0;
+}

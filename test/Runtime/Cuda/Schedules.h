@@ -48,6 +48,18 @@ MERCURY_RT_EXPORT int32_t schedule_ag_gemm(mercury_rt_context *context,
 MERCURY_RT_EXPORT int32_t schedule_gemm_rs(mercury_rt_context *context,
                                            void *const *buffers);
 
+/** buffers: sizes, src of m bytes, dst of m bytes, slots of m bytes a rank.
+    Sends src once around the ring, by way of dst of each rank in turn, and
+    gathers it: dst ends as src of this rank, slots hold that of every rank, of
+    which member r gives m - r bytes if k is not 0. */
+MERCURY_RT_EXPORT int32_t schedule_messages(mercury_rt_context *context,
+                                            void *const *buffers);
+
+/** A kernel that does nothing, to time all else. */
+MERCURY_RT_EXPORT int32_t schedule_nothing(mercury_rt_context *context,
+                                           void *user, void *stream,
+                                           const mercury_rt_call *call);
+
 #ifdef __cplusplus
 }
 #endif
