@@ -42,6 +42,8 @@ struct mercury_rt_context {
 
   /// The queue that kernels are put into; null where a call computes at once.
   virtual void *stream() { return nullptr; }
+  virtual int32_t useLane(int64_t lane);
+  virtual int32_t markLane(int64_t *token);
   virtual int32_t copy(const void *src, int64_t srcPitch, void *dst,
                        int64_t dstPitch, int64_t rowBytes, int64_t rows);
   virtual int32_t kernelLaunch(const mercury_rt_launch &launch);

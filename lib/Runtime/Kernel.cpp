@@ -88,6 +88,28 @@ int32_t mercury_rt_copy(mercury_rt_context *context, const void *src,
   return context->copy(src, src_pitch, dst, dst_pitch, row_bytes, rows);
 }
 
+int32_t mercury_rt_lane_use(mercury_rt_context *context, int64_t lane) {
+  return context->useLane(lane);
+}
+
+int32_t mercury_rt_lane_mark(mercury_rt_context *context, int64_t *token) {
+  return context->markLane(token);
+}
+
+int32_t mercury_rt_context::useLane(int64_t lane) {
+  if (lane >= 0 && lane < MERCURY_RT_MAX_LANES)
+    return MERCURY_RT_OK; // the order of the program is one of all lanes
+  return fail(MERCURY_RT_INVALID, ("there is no lane " + std::to_string(lane) +
+                                   "; lanes go from 0 to " +
+                                   std::to_string(MERCURY_RT_MAX_LANES - 1))
+                                      .c_str());
+}
+
+int32_t mercury_rt_context::markLane(int64_t *token) {
+  *token = 0;
+  return MERCURY_RT_OK;
+}
+
 int32_t mercury_rt_context::kernelLaunch(const mercury_rt_launch &launch) {
   return fail(MERCURY_RT_UNSUPPORTED,
               ("cannot launch device kernel '" + std::string(launch.kernel) +

@@ -6,13 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/Cuda/Lanes.h"
+#include <algorithm>
 
 using namespace mercury::rt::cuda;
 
 Result Lanes::open() {
-  for (Stream *stream : {&compute, &messages, &control})
+  for (Stream *stream : {&first, &messages, &signals, &control})
     if (Result result = driver.streamCreate(stream, kStreamNonBlocking))
       return result;
+  current = first;
   return kSuccess;
 }
 
@@ -21,19 +23,49 @@ void Lanes::close(bool idle) {
     return;
   for (Event event : events)
     driver.eventDestroy(event);
-  for (auto [rank, lane] : pullLanes)
-    driver.streamDestroy(lane);
-  for (Stream stream : {compute, messages, control})
+  for (const auto *lanes : {&pullLanes, &kernelLanes})
+    for (const auto &[key, lane] : *lanes)
+      driver.streamDestroy(lane);
+  for (Stream stream : {first, messages, signals, control})
     if (stream)
       driver.streamDestroy(stream);
 }
 
-Result Lanes::pulls(int64_t rank, Stream &lane) {
-  Stream &kept = pullLanes[rank];
+Result Lanes::find(std::map<int64_t, Stream> &lanes, int64_t key,
+                   Stream &lane) {
+  Stream &kept = lanes[key];
   Result result =
       kept ? kSuccess : driver.streamCreate(&kept, kStreamNonBlocking);
   lane = kept;
   return result;
+}
+
+Result Lanes::pulls(int64_t rank, Stream &lane) {
+  return find(pullLanes, rank, lane);
+}
+
+Result Lanes::use(int64_t number) {
+  current = first;
+  Stream lane = nullptr;
+  if (number == 0)
+    return kSuccess;
+  if (Result result = find(kernelLanes, number, lane))
+    return result;
+  // It becomes a part of the run when it is first used.
+  bool isNew = std::find(forked.begin(), forked.end(), lane) == forked.end();
+  if (Result result = isNew ? fork(lane) : kSuccess)
+    return result;
+  current = lane;
+  return kSuccess;
+}
+
+Result Lanes::joinAll() {
+  current = first;
+  for (Stream lane : forked)
+    if (Result result = order(lane, first))
+      return result;
+  forked.clear();
+  return kSuccess;
 }
 
 Result Lanes::mark(Stream lane, Event &mark) {
@@ -52,21 +84,20 @@ Result Lanes::mark(Stream lane, Event &mark) {
 }
 
 Result Lanes::fork(Stream lane) {
+  if (std::find(forked.begin(), forked.end(), lane) == forked.end())
+    forked.push_back(lane);
+  return order(current, lane);
+}
+
+Result Lanes::order(Stream earlier, Stream later) {
   Event event = nullptr;
-  if (Result result = mark(compute, event))
+  if (Result result = mark(earlier, event))
     return result;
   release(event);
-  return driver.streamWaitEvent(lane, event, 0);
+  return driver.streamWaitEvent(later, event, 0);
 }
 
 Result Lanes::join(Event mark) {
   release(mark);
-  return driver.streamWaitEvent(compute, mark, 0);
-}
-
-Result Lanes::joinLane(Stream lane) {
-  Event event = nullptr;
-  if (Result result = mark(lane, event))
-    return result;
-  return join(event);
+  return driver.streamWaitEvent(current, mark, 0);
 }

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A lane is a stream. Fork and join are explicit: a lane that starts an
-// operation first waits for a mark of the compute lane, and the compute lane
-// waits for the operation's mark before it uses the result. Nothing else orders
-// two lanes, so a capture of the compute lane takes in all of them.
+// operation first waits for a mark of the kernels' lane, and that waits for the
+// operation's mark before it uses the result. Nothing else orders two lanes, so
+// a capture of the first takes in all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,16 @@ public:
   /// Ends the streams and the marks. `idle` says that no work is left in them.
   void close(bool idle);
 
-  Stream compute = nullptr;
+  Stream first = nullptr;    // of kernels; a run begins and ends in it
+  Stream current = nullptr;  // of the kernels that come next
   Stream messages = nullptr; // of NCCL
+  Stream signals = nullptr;  // to peers, of what they may read
   Stream control = nullptr;  // never part of a run: to look and to end waits
+
+  /// Kernels that come next go into lane `number`, from 0 on.
+  Result use(int64_t number);
+  /// Goes back to the first lane, which waits for every other one forked.
+  Result joinAll();
 
   /// The lane of pulls from a global rank.
   Result pulls(int64_t rank, Stream &lane);
@@ -42,16 +49,19 @@ public:
   Result mark(Stream lane, Event &mark);
   void release(Event mark) { spare.push_back(mark); }
 
-  /// `lane` waits for what the compute lane holds now.
+  /// `lane` waits for what the current lane holds now.
   Result fork(Stream lane);
-  /// The compute lane waits for a mark and gives it back.
+  /// `later` waits for what `earlier` holds now.
+  Result order(Stream earlier, Stream later);
+  /// The current lane waits for a mark and gives it back.
   Result join(Event mark);
-  /// As join, for all that a lane holds now.
-  Result joinLane(Stream lane);
 
 private:
+  Result find(std::map<int64_t, Stream> &lanes, int64_t key, Stream &lane);
+
   const Driver &driver;
-  std::map<int64_t, Stream> pullLanes;
+  std::map<int64_t, Stream> pullLanes, kernelLanes;
+  std::vector<Stream> forked; // since all were joined
   std::vector<Event> events, spare;
 };
 

@@ -53,6 +53,8 @@ int32_t Rank::kernelLaunch(const mercury_rt_launch &launch) {
                        "; sizes go from 0 to 2147483647");
   if (!launch.grid[0] || !launch.grid[1] || !launch.grid[2])
     return MERCURY_RT_OK;
+  if (int32_t status = flushSignals())
+    return status;
   Function function = nullptr;
   if (int32_t status = findFunction(launch, function))
     return status;
@@ -61,7 +63,7 @@ int32_t Rank::kernelLaunch(const mercury_rt_launch &launch) {
         function, kAttributeMaxDynamicShared, launch.shared_bytes));
   MERCURY_RT_CUDA(driver.launchKernel(
       function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0],
-      launch.block[1], launch.block[2], launch.shared_bytes, lanes.compute,
+      launch.block[1], launch.block[2], launch.shared_bytes, lanes.current,
       const_cast<void **>(launch.arguments), nullptr));
   return MERCURY_RT_OK;
 }

@@ -59,9 +59,9 @@ int32_t Rank::leaseOpen(int64_t level, const void *base, int64_t bytes,
 
   int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
   opened.addresses.resize(members, nullptr);
-  opened.isReady.resize(members, false);
+  opened.isKnown.resize(members, false);
   opened.addresses[self] = opened.base;
-  opened.isReady[self] = true;
+  opened.isKnown[self] = true;
 
   LeaseRecord &record = board.lease(number, level, opened.slot);
   if (int32_t status = waitForReaders(record, level))
@@ -73,12 +73,10 @@ int32_t Rank::leaseOpen(int64_t level, const void *base, int64_t bytes,
   record.readers.store(0, std::memory_order_relaxed);
   record.number.store(opened.number, std::memory_order_release);
 
-  std::vector<std::pair<int64_t, Signals::Word>> readers;
   for (int64_t member = 0; member < members; ++member)
     if (member != self)
-      readers.push_back({mesh.memberOfGroup(number, level, member),
-                         {level, opened.slot, self, Signal::Ready}});
-  MERCURY_RT_CUDA(signals.send(lanes.compute, readers));
+      this->opened.push_back({mesh.memberOfGroup(number, level, member),
+                              {level, opened.slot, self, Signal::Ready}});
   *lease = operations;
   leases.emplace(operations, std::move(opened));
   return MERCURY_RT_OK;
@@ -100,52 +98,73 @@ int32_t Rank::checkLease(int64_t lease, int64_t peer, std::string_view kind) {
   return MERCURY_RT_OK;
 }
 
-int32_t Rank::awaitOpening(const Lease &lease, int64_t peer,
-                           LeaseRecord *&record) {
-  int64_t owner = mesh.memberOfGroup(number, lease.level, peer);
-  record = &board.lease(owner, lease.level, lease.slot);
-  auto isOpen = [&] {
-    return record->number.load(std::memory_order_acquire) == lease.number;
-  };
-  if (board.waitUntil(isOpen))
-    return MERCURY_RT_OK;
-  return failWith(MERCURY_RT_DEADLINE,
-                  "group rank " + std::to_string(peer) +
-                      " did not open the same lease within " +
-                      std::to_string(deadline.count()) +
-                      " ms; open the same leases on every member");
-}
-
 int32_t Rank::leaseAddress(int64_t number, int64_t peer, const void **base) {
   if (int32_t status = checkLease(number, peer, "lease.memory"))
     return status;
   if (!base)
     return invalid("no place for the address; pass a pointer to one");
   Lease &lease = leases.at(number);
-  const char *&address = lease.addresses[peer];
-  if (!address) {
-    LeaseRecord *found = nullptr;
-    if (int32_t status = awaitOpening(lease, peer, found))
-      return status;
-    LeaseRecord &record = *found;
-    if (record.bytes > 0) {
-      DevicePtr mapped = 0;
-      int64_t owner = mesh.memberOfGroup(this->number, lease.level, peer);
-      MERCURY_RT_CUDA(peers.map(owner, record.memory, mapped));
-      address = reinterpret_cast<const char *>(mapped + record.offset);
-    }
-  }
-  *base = address;
+  if (int32_t status = know(lease, peer))
+    return status;
+  *base = lease.addresses[peer];
   return MERCURY_RT_OK;
 }
 
-int32_t Rank::receiveReady(Lease &lease, int64_t peer, Stream lane) {
-  if (lease.isReady[peer])
+int32_t Rank::know(Lease &lease, int64_t peer) {
+  if (lease.isKnown[peer])
     return MERCURY_RT_OK;
-  lease.isReady[peer] = true;
-  MERCURY_RT_CUDA(
-      signals.receive(lane, {{lease.level, lease.slot, peer, Signal::Ready}}));
+  int64_t owner = mesh.memberOfGroup(number, lease.level, peer);
+  LeaseRecord &record = board.lease(owner, lease.level, lease.slot);
+  auto isOpen = [&] {
+    return record.number.load(std::memory_order_acquire) == lease.number;
+  };
+  if (!board.waitUntil(isOpen))
+    return failWith(MERCURY_RT_DEADLINE,
+                    "group rank " + std::to_string(peer) +
+                        " did not open the same lease within " +
+                        std::to_string(deadline.count()) +
+                        " ms; open the same leases on every member");
+  if (record.bytes > 0) {
+    DevicePtr mapped = 0;
+    MERCURY_RT_CUDA(peers.map(owner, record.memory, mapped));
+    lease.addresses[peer] =
+        reinterpret_cast<const char *>(mapped + record.offset);
+  }
+  lease.isKnown[peer] = true;
+  awaited[owner].push_back({lease.level, lease.slot, peer, Signal::Ready});
   return MERCURY_RT_OK;
+}
+
+int32_t Rank::findPullLane(int64_t owner, Stream &lane) {
+  MERCURY_RT_CUDA(lanes.pulls(owner, lane));
+  MERCURY_RT_CUDA(lanes.fork(lane));
+  std::vector<Signals::Word> &words = awaited[owner];
+  MERCURY_RT_CUDA(signals.receive(lane, words));
+  words.clear();
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::sendOpened() {
+  if (opened.empty())
+    return MERCURY_RT_OK;
+  // In a lane of their own, which never waits for a peer: no kernel and no pull
+  // is in the way of a signal, nor the other way round.
+  MERCURY_RT_CUDA(lanes.fork(lanes.signals));
+  MERCURY_RT_CUDA(signals.send(lanes.signals, opened));
+  opened.clear();
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::receiveClosed() {
+  MERCURY_RT_CUDA(signals.receive(lanes.current, closed));
+  closed.clear();
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::flushSignals() {
+  if (int32_t status = sendOpened())
+    return status;
+  return receiveClosed();
 }
 
 int32_t Rank::pullStart(int64_t number, int64_t peer, const void *src,
@@ -177,9 +196,7 @@ int32_t Rank::pullStart(int64_t number, int64_t peer, const void *src,
 
   Stream lane = nullptr;
   Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.pulls(owner, lane));
-  MERCURY_RT_CUDA(lanes.fork(lane));
-  if (int32_t status = receiveReady(lease, peer, lane))
+  if (int32_t status = findPullLane(owner, lane))
     return status;
   if (int32_t status =
           copyInto(lane, src, srcPitch, dst, dstPitch, rowBytes, rows))
@@ -200,29 +217,26 @@ int32_t Rank::leaseClose(int64_t number) {
   Lease lease = std::move(leases.at(number));
   leases.erase(number);
   int64_t self = mesh.groupRank(this->number, lease.level);
-  std::vector<Signals::Word> readers;
   for (int64_t peer = 0; peer < mesh.sizes[lease.level]; ++peer) {
     if (peer == self)
       continue;
     // In the lane of the pulls, so that the owner hears at once when they are
-    // over, and not only when this rank's kernels have come so far. A lane
-    // without a pull still takes the signal back, or the next would be lost.
+    // over, and not only when this rank's kernels have come so far. Where
+    // nothing was pulled the signal is taken back all the same, or the next
+    // one would be lost.
     int64_t owner = mesh.memberOfGroup(this->number, lease.level, peer);
     Stream lane = nullptr;
-    LeaseRecord *record = nullptr;
-    if (int32_t status = awaitOpening(lease, peer, record))
+    if (int32_t status = know(lease, peer))
       return status;
     MERCURY_RT_CUDA(lanes.pulls(owner, lane));
-    if (!lease.isReady[peer])
-      MERCURY_RT_CUDA(lanes.fork(lane));
-    if (int32_t status = receiveReady(lease, peer, lane))
-      return status;
+    if (!awaited[owner].empty())
+      if (int32_t status = findPullLane(owner, lane))
+        return status;
     MERCURY_RT_CUDA(signals.send(
         lane, {{owner, {lease.level, lease.slot, self, Signal::Done}}}));
-    MERCURY_RT_CUDA(lanes.joinLane(lane));
-    readers.push_back({lease.level, lease.slot, peer, Signal::Done});
-    record->readers.fetch_add(1, std::memory_order_acq_rel);
+    closed.push_back({lease.level, lease.slot, peer, Signal::Done});
+    board.lease(owner, lease.level, lease.slot)
+        .readers.fetch_add(1, std::memory_order_acq_rel);
   }
-  MERCURY_RT_CUDA(signals.receive(lanes.compute, readers));
   return MERCURY_RT_OK;
 }

@@ -72,8 +72,8 @@ int32_t Rank::openDevice(const mercury_rt_cuda_job &job) {
   if (job.arena_bytes) {
     MERCURY_RT_CUDA(driver.memAlloc(&arenaMemory, job.arena_bytes));
     // All ones is NaN in every float type: what was never written shows.
-    MERCURY_RT_CUDA(driver.memsetD8Async(arenaMemory, 0xFF, job.arena_bytes,
-                                         lanes.compute));
+    MERCURY_RT_CUDA(
+        driver.memsetD8Async(arenaMemory, 0xFF, job.arena_bytes, lanes.first));
   }
   return MERCURY_RT_OK;
 }
@@ -151,7 +151,7 @@ int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
 void mercury_rt_cuda_close(mercury_rt_context *context) { delete context; }
 
 void *mercury_rt_cuda_stream(mercury_rt_context *context) {
-  return context->stream();
+  return static_cast<Rank *>(context)->stream();
 }
 
 int32_t mercury_rt_cuda_run(mercury_rt_context *context, mercury_rt_entry entry,

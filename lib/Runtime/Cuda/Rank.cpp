@@ -114,6 +114,12 @@ int32_t Rank::begin(std::string_view kind, int64_t level) {
     return firstFailure();
   operation = "operation " + std::to_string(++operations) + ", " +
               std::string(kind) + " on " + mesh.levelName(level);
+  if (kind != "lease.open")
+    if (int32_t status = sendOpened())
+      return status;
+  if (kind != "lease.close")
+    if (int32_t status = receiveClosed())
+      return status;
   if (!mesh.hasLevel(level))
     return invalid("the mesh has no such level; levels are numbered from 0 "
                    "to " +
@@ -140,6 +146,8 @@ int32_t Rank::wait(int64_t token) {
                         "; wait once for each that a start call has set");
   Event mark = found->second.mark;
   tokens.erase(found);
+  if (int32_t status = flushSignals())
+    return status;
   MERCURY_RT_CUDA(lanes.join(mark));
   return MERCURY_RT_OK;
 }
@@ -172,5 +180,38 @@ int32_t Rank::copy(const void *src, int64_t srcPitch, void *dst,
     return firstFailure();
   if (rowBytes == 0 || rows == 0)
     return MERCURY_RT_OK;
-  return copyInto(lanes.compute, src, srcPitch, dst, dstPitch, rowBytes, rows);
+  if (int32_t status = flushSignals())
+    return status;
+  return copyInto(lanes.current, src, srcPitch, dst, dstPitch, rowBytes, rows);
+}
+
+void *Rank::stream() {
+  flushSignals(); // a failure is the job's; the next call returns it
+  return lanes.current;
+}
+
+int32_t Rank::useLane(int64_t lane) {
+  if (board.failed())
+    return firstFailure();
+  if (lane < 0 || lane >= MERCURY_RT_MAX_LANES)
+    return invalid("there is no lane " + std::to_string(lane) +
+                   "; lanes go from 0 to " +
+                   std::to_string(MERCURY_RT_MAX_LANES - 1));
+  if (int32_t status = flushSignals())
+    return status;
+  MERCURY_RT_CUDA(lanes.use(lane));
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::markLane(int64_t *token) {
+  if (board.failed())
+    return firstFailure();
+  operation = "operation " + std::to_string(++operations) + ", mark of a lane";
+  if (!token)
+    return invalid("no place for the token; pass a pointer to one");
+  if (int32_t status = flushSignals())
+    return status;
+  Event mark = nullptr;
+  MERCURY_RT_CUDA(lanes.mark(lanes.current, mark));
+  return start(mark, 0, token);
 }

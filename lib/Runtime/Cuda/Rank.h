@@ -59,7 +59,9 @@ public:
                     int64_t rowBytes, int64_t rows, int64_t *token) override;
   int32_t leaseClose(int64_t lease) override;
   int32_t fail(int32_t code, const char *message) override;
-  void *stream() override { return lanes.compute; }
+  void *stream() override;
+  int32_t useLane(int64_t lane) override;
+  int32_t markLane(int64_t *token) override;
   int32_t copy(const void *src, int64_t srcPitch, void *dst, int64_t dstPitch,
                int64_t rowBytes, int64_t rows) override;
   int32_t kernelLaunch(const mercury_rt_launch &launch) override;
@@ -82,8 +84,8 @@ private:
     int64_t level, slot, number; // its opening on the level, from 1
     const char *base;
     int64_t bytes;
-    std::vector<const char *> addresses; // of each member's memory, once known
-    std::vector<bool> isReady;           // whose signal was received
+    std::vector<const char *> addresses; // of each member's memory, if known
+    std::vector<bool> isKnown;
   };
 
   struct LoadedImage {
@@ -106,9 +108,13 @@ private:
   int32_t copyInto(Stream lane, const void *src, int64_t srcPitch, void *dst,
                    int64_t dstPitch, int64_t rowBytes, int64_t rows);
   int32_t checkLease(int64_t lease, int64_t peer, std::string_view kind);
-  /// Waits until a peer's host has opened the lease too.
-  int32_t awaitOpening(const Lease &lease, int64_t peer, LeaseRecord *&record);
-  int32_t receiveReady(Lease &lease, int64_t peer, Stream lane);
+  /// Waits until a peer's host has opened the lease too, and finds its memory.
+  int32_t know(Lease &lease, int64_t peer);
+  int32_t findPullLane(int64_t owner, Stream &lane);
+  /// Puts the signals that wait for each other's company into their lanes.
+  int32_t sendOpened();
+  int32_t receiveClosed();
+  int32_t flushSignals();
   int32_t waitForReaders(LeaseRecord &record, int64_t level);
   int32_t findCommunicator(int64_t level, Communicator &found);
   int32_t makeCommunicators();
@@ -119,6 +125,7 @@ private:
   int32_t leave(Stream caller);
   int32_t openDevice(const mercury_rt_cuda_job &job);
   int32_t openSignals();
+  Result queryLanes() const;
   int32_t pollLanes(bool &idle);
   std::string describeWaits();
   bool drain();
@@ -141,12 +148,19 @@ private:
   std::vector<Communicator> ownCommunicators;
   std::map<std::pair<const void *, int64_t>, LoadedImage> images;
 
+  // Signals of calls in a row go together: each costs some microseconds.
+  std::vector<std::pair<int64_t, Signals::Word>> opened; // to send to a rank
+  std::map<int64_t, std::vector<Signals::Word>> awaited; // before its pulls
+  std::vector<Signals::Word> closed;                     // to receive
+
   int64_t operations = 0;
   std::string operation; // what a message says was under way
   std::map<int64_t, Token> tokens;
   std::map<int64_t, Lease> leases;
   std::vector<int64_t> openings; // of leases, on each level
   bool sentMessages = false;     // since the last synchronize
+  Stream lastCaller = nullptr;
+  Event ended = nullptr; // in the last caller's stream; null: nothing ran
 };
 
 } // namespace mercury::rt::cuda

@@ -21,18 +21,18 @@ int32_t Rank::enter(Stream caller) {
     return firstFailure();
   operations = 0;
   operation = "start of a run";
-  Event mark = nullptr;
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
-  MERCURY_RT_CUDA(lanes.mark(caller, mark));
-  MERCURY_RT_CUDA(lanes.join(mark));
+  // Runs are in one order, whoever asks for them.
+  if (ended && caller != lastCaller)
+    MERCURY_RT_CUDA(driver.streamWaitEvent(caller, ended, 0));
   return MERCURY_RT_OK;
 }
 
 int32_t Rank::leave(Stream caller) {
-  Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.mark(lanes.compute, mark));
-  lanes.release(mark);
-  MERCURY_RT_CUDA(driver.streamWaitEvent(caller, mark, 0));
+  if (!ended)
+    MERCURY_RT_CUDA(driver.eventCreate(&ended, kEventDisableTiming));
+  MERCURY_RT_CUDA(driver.eventRecord(ended, caller));
+  lastCaller = caller;
   return MERCURY_RT_OK;
 }
 
@@ -40,6 +40,9 @@ int32_t Rank::callEntry(mercury_rt_entry entry, void *const *buffers) {
   int32_t status = entry(this, buffers);
   if (board.failed())
     return firstFailure();
+  if (status == MERCURY_RT_OK)
+    status = flushSignals();
+  MERCURY_RT_CUDA(lanes.joinAll());
   if (status != MERCURY_RT_OK)
     return failWith(status, "the program returned this status");
   if (!tokens.empty())
@@ -59,8 +62,10 @@ int32_t Rank::callEntry(mercury_rt_entry entry, void *const *buffers) {
 int32_t Rank::run(mercury_rt_entry entry, void *const *buffers, Stream caller) {
   if (int32_t status = enter(caller))
     return status;
+  MERCURY_RT_CUDA(lanes.order(caller, lanes.first));
   if (int32_t status = callEntry(entry, buffers))
     return status;
+  MERCURY_RT_CUDA(lanes.order(lanes.first, caller));
   return leave(caller);
 }
 
@@ -72,11 +77,10 @@ int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
   operation = "capture";
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   // Relaxed: a kernel of a library may allocate while it is captured.
-  MERCURY_RT_CUDA(
-      driver.streamBeginCapture(lanes.compute, kCaptureModeRelaxed));
+  MERCURY_RT_CUDA(driver.streamBeginCapture(lanes.first, kCaptureModeRelaxed));
   int32_t status = callEntry(entry, buffers);
   Graph captured = nullptr;
-  Result ended = driver.streamEndCapture(lanes.compute, &captured);
+  Result ended = driver.streamEndCapture(lanes.first, &captured);
   if (status != MERCURY_RT_OK) {
     if (captured)
       driver.graphDestroy(captured);
@@ -96,7 +100,8 @@ int32_t Rank::replay(const mercury_rt_cuda_graph &graph, Stream caller) {
   if (int32_t status = enter(caller))
     return status;
   operation = "replay";
-  MERCURY_RT_CUDA(driver.graphLaunch(graph.exec, lanes.compute));
+  // In the caller's own stream: two more marks would cost some microseconds.
+  MERCURY_RT_CUDA(driver.graphLaunch(graph.exec, caller));
   return leave(caller);
 }
 
@@ -110,9 +115,14 @@ void Rank::free(mercury_rt_cuda_graph *graph) {
 // The end
 //===----------------------------------------------------------------------===//
 
-/// Everything in the other lanes was joined into the compute lane.
+/// Every run is joined into the first lane or into the caller's stream.
+Result Rank::queryLanes() const {
+  Result result = driver.streamQuery(lanes.first);
+  return result == kSuccess && ended ? driver.eventQuery(ended) : result;
+}
+
 int32_t Rank::pollLanes(bool &idle) {
-  Result result = driver.streamQuery(lanes.compute);
+  Result result = queryLanes();
   idle = result == kSuccess;
   if (result != kSuccess && result != kNotReady)
     MERCURY_RT_CUDA(result);
@@ -181,7 +191,7 @@ std::string Rank::describeWaits() {
 /// Ends this rank's own waits until nothing is left in its lanes.
 bool Rank::drain() {
   auto end = Clock::now() + kDrainTime;
-  while (driver.streamQuery(lanes.compute) == kNotReady) {
+  while (queryLanes() == kNotReady) {
     if (Clock::now() > end)
       return false;
     signals.poison(lanes.control);
@@ -200,6 +210,8 @@ Rank::~Rank() {
   for (Communicator communicator : ownCommunicators)
     board.failed() ? nccl->commAbort(communicator)
                    : nccl->commDestroy(communicator);
+  if (ended && idle)
+    driver.eventDestroy(ended);
   lanes.close(idle);
   // Work that never ended still reads and writes: its memory is left to it.
   if (idle) {

@@ -48,8 +48,6 @@ Signals::send(Stream stream,
     operations.push_back({kWriteValue32,
                           peers.at(rank) + at(word) * sizeof(uint32_t), 1, 0, 0,
                           0});
-  if (operations.empty())
-    return kSuccess;
   return driver.streamBatchMemOp(stream, operations.size(), operations.data(),
                                  0);
 }

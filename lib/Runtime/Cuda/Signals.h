@@ -53,9 +53,9 @@ public:
     Signal signal;
   };
 
-  /// Writes 1 into words of other ranks.
+  /// Writes 1 into a word of each of these ranks.
   Result send(Stream stream,
-              const std::vector<std::pair<int64_t, Word>> &words) const;
+              const std::vector<std::pair<int64_t, Word>> &targets) const;
   /// Waits until each of this rank's words is 1, then makes them 0.
   Result receive(Stream stream, const std::vector<Word> &words) const;
 

@@ -71,7 +71,7 @@ static Result enqueueSimple(Stream stream, std::function<void()> body) {
   });
 }
 
-static thread_local DeviceThread *current;
+thread_local DeviceThread *fake::current;
 
 void fake_cuda_call(void *stream, std::function<void()> body) {
   enqueueSimple(static_cast<Stream>(stream), std::move(body));
@@ -292,6 +292,10 @@ Result cuEventDestroy_v2(Event event) {
   std::lock_guard lock(process().mutex);
   --process().events;
   return kSuccess;
+}
+Result cuEventQuery(Event event) {
+  FAIL_POINT();
+  return !event->happened || *event->happened ? kSuccess : kNotReady;
 }
 Result cuEventRecord(Event event, Stream stream) {
   FAIL_POINT();

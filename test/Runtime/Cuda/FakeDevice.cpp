@@ -215,7 +215,7 @@ Result cuGraphExecDestroy(GraphExec exec) {
 Result cuGraphLaunch(GraphExec exec, Stream stream) {
   if (Result result = failPoint(__func__))
     return result;
-  return enqueue(stream, replay(exec->nodes));
+  return enqueue(orDefault(stream, current), replay(exec->nodes));
 }
 
 } // extern "C"

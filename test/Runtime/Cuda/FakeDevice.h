@@ -84,6 +84,9 @@ private:
   std::mt19937 random;
 };
 
+/// Of the calling thread.
+extern thread_local DeviceThread *current;
+
 inline Stream orDefault(Stream stream, DeviceThread *device) {
   return stream ? stream : device->legacy;
 }

@@ -102,6 +102,16 @@ static int32_t merge(mercury_rt_context *context, const schedule_sizes *s,
   return mercury_rt_kernel_launch(context, &launch);
 }
 
+/** Back to the first lane, after what the other one holds. */
+static int32_t join(mercury_rt_context *context, const schedule_sizes *s) {
+  int64_t token;
+  if (s->lanes == 1)
+    return 0;
+  CHECK(mercury_rt_lane_mark(context, &token));
+  CHECK(mercury_rt_lane_use(context, 0));
+  return mercury_rt_wait(context, token);
+}
+
 /*--- The programs -----------------------------------------------------------*/
 
 int32_t schedule_attention(mercury_rt_context *context, void *const *buffers) {
@@ -119,11 +129,12 @@ int32_t schedule_attention(mercury_rt_context *context, void *const *buffers) {
   CHECK(mercury_rt_lease_open(context, 0, v, bytes, &v_lease));
   for (int64_t hop = 1; hop < ranks; ++hop) {
     int64_t peer = (self + hop) % ranks, leases[] = {k_lease, v_lease};
+    const void *there[2];
+    for (int64_t i = 0; i < 2; ++i)
+      CHECK(mercury_rt_lease_address(context, leases[i], peer, &there[i]));
     for (int64_t i = 0; i < 2; ++i) {
-      const void *there;
       int64_t slot = 2 * (hop - 1) + i;
-      CHECK(mercury_rt_lease_address(context, leases[i], peer, &there));
-      CHECK(mercury_rt_pull_start(context, leases[i], peer, there, bytes,
+      CHECK(mercury_rt_pull_start(context, leases[i], peer, there[i], bytes,
                                   arena + slot * bytes, bytes, bytes, 1,
                                   &tokens[slot]));
     }
@@ -132,10 +143,12 @@ int32_t schedule_attention(mercury_rt_context *context, void *const *buffers) {
   CHECK(attend(context, s, q, k, v, &o1, &lse1));
   for (int64_t hop = 1; hop < ranks; ++hop) {
     int64_t slot = 2 * (hop - 1);
+    CHECK(mercury_rt_lane_use(context, s->lanes - 1));
     CHECK(mercury_rt_wait(context, tokens[slot]));
     CHECK(mercury_rt_wait(context, tokens[slot + 1]));
     CHECK(attend(context, s, q, arena + slot * bytes,
                  arena + (slot + 1) * bytes, &o2, &lse2));
+    CHECK(join(context, s));
     CHECK(merge(context, s, o1, lse1, o2, lse2, buffers[4], buffers[5]));
     o1 = buffers[4];
     lse1 = buffers[5];
@@ -177,6 +190,7 @@ int32_t schedule_ag_gemm(mercury_rt_context *context, void *const *buffers) {
   int64_t own = s->m / ranks, out = s->n * s->element_bytes;
   CHECK(matmul(context, matrix(s, a, own, s->k), b,
                matrix(s, c + self * own * out, own, s->n), 0));
+  CHECK(mercury_rt_lane_use(context, s->lanes - 1));
   for (int64_t part = 0; part < (ranks - 1) * s->chunks; ++part) {
     int64_t peer = (self + 1 + part / s->chunks) % ranks;
     int64_t at = peer * own + part % s->chunks * rows;
@@ -185,6 +199,7 @@ int32_t schedule_ag_gemm(mercury_rt_context *context, void *const *buffers) {
                  matrix(s, arena + part * rows * row_bytes, rows, s->k), b,
                  matrix(s, c + at * out, rows, s->n), 0));
   }
+  CHECK(join(context, s));
   return mercury_rt_lease_close(context, lease);
 }
 
@@ -217,12 +232,14 @@ int32_t schedule_gemm_rs(mercury_rt_context *context, void *const *buffers) {
                                 &tokens[chunk]));
   }
   /* The own part, added to what was received. */
+  CHECK(mercury_rt_lane_use(context, s->lanes - 1));
   for (int64_t chunk = 0; chunk < s->chunks; ++chunk) {
     CHECK(mercury_rt_wait(context, tokens[chunk]));
     CHECK(matmul(context,
                  matrix(s, a + (self * own + chunk * rows) * in, rows, s->k), b,
                  matrix(s, c + chunk * chunk_bytes, rows, s->n), 1));
   }
+  CHECK(join(context, s));
   for (int64_t chunk = 0; chunk < s->chunks; ++chunk)
     CHECK(mercury_rt_lease_close(context, leases[chunk]));
   return 0;

@@ -26,6 +26,7 @@ typedef struct schedule_sizes {
   /* products: a of [m, k], b of [k, n], c of [m, n] on one rank alone */
   int64_t m, k, n;
   int64_t chunks;            /**< of a transfer */
+  int64_t lanes;             /**< of kernels: 1 or 2 */
   const void *merge_image;   /**< with the kernel softmax_merge */
   int64_t merge_image_bytes; /**< its end included */
 } schedule_sizes;

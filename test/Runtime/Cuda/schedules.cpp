@@ -181,8 +181,9 @@ static void runEach(mercury_rt_context *context, mercury_rt_entry entry,
   mercury_rt_cuda_graph_free(context, graph);
 }
 
-static void testAttention(int64_t ranks) {
+static void testAttention(int64_t ranks, int64_t lanes) {
   schedule_sizes sizes = {};
+  sizes.lanes = lanes;
   sizes.element = MERCURY_RT_F32;
   sizes.element_bytes = 4;
   sizes.batch = 2;
@@ -234,8 +235,10 @@ static void testAttention(int64_t ranks) {
   job.expectSuccess();
 }
 
-static void testProduct(int64_t ranks, mercury_rt_entry entry, bool gathers) {
+static void testProduct(int64_t ranks, mercury_rt_entry entry, bool gathers,
+                        int64_t lanes) {
   schedule_sizes sizes = {};
+  sizes.lanes = lanes;
   sizes.element = MERCURY_RT_F32;
   sizes.element_bytes = 4;
   sizes.m = 4 * ranks;
@@ -288,11 +291,13 @@ int main() {
   fake_cuda_define("softmax_merge", 10, merge);
   fake_cuda_set_delay(1, 200); // one rank is late
   int64_t before = fake_cuda_count_objects();
-  testAttention(1);
-  testAttention(2);
-  testAttention(3);
-  testProduct(2, schedule_ag_gemm, true);
-  testProduct(4, schedule_ag_gemm, true);
-  testProduct(2, schedule_gemm_rs, false);
+  testAttention(1, 1);
+  for (int64_t lanes : {1, 2}) {
+    testAttention(2, lanes);
+    testAttention(3, lanes);
+    testProduct(2, schedule_ag_gemm, true, lanes);
+    testProduct(4, schedule_ag_gemm, true, lanes);
+    testProduct(2, schedule_gemm_rs, false, lanes);
+  }
   EXPECT(fake_cuda_count_objects() == before);
 }

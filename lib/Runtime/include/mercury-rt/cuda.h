@@ -9,11 +9,11 @@
 |* CUDA driver and NCCL are opened at run time; nothing links to them.
 |*
 |* A run is asynchronous. The program only puts work into lanes, which are CUDA
-|* streams: kernels into the compute lane, each pull into the lane of its peer,
+|* streams: kernels into their lane, each pull into the lane of its peer,
 |* messages into the lane of NCCL. A start makes the other lane wait for what
-|* the compute lane holds so far; mercury_rt_wait() makes the compute lane wait
-|* for the operation. The host waits only for a peer's address, the first time
-|* a buffer is leased, and in mercury_rt_cuda_synchronize().
+|* the kernels' lane holds so far; mercury_rt_wait() makes the kernels' lane
+|* wait for the operation. The host waits for a peer's host only to open the
+|* same lease, and for a device in mercury_rt_cuda_synchronize().
 |*
 |* Failures that the host sees end the job on every rank of this host. What only
 |* the device sees, a peer that never signals above all, ends it in
@@ -81,7 +81,7 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
     been freed before. Null is allowed. */
 MERCURY_RT_EXPORT void mercury_rt_cuda_close(mercury_rt_context *context);
 
-/** The CUstream of the compute lane, for kernels that are not called back. */
+/** The CUstream of the kernels' first lane, in which a run begins and ends. */
 MERCURY_RT_EXPORT void *mercury_rt_cuda_stream(mercury_rt_context *context);
 
 /** Puts a run of `entry` into the lanes, after what `caller`, a CUstream, holds

@@ -96,6 +96,22 @@ MERCURY_RT_EXPORT int32_t mercury_rt_copy(mercury_rt_context *context,
                                           void *dst, int64_t dst_pitch,
                                           int64_t row_bytes, int64_t rows);
 
+/*--- Lanes: kernels beside each other ---------------------------------------*/
+
+#define MERCURY_RT_MAX_LANES 8
+
+/** Puts the kernels, copies, starts and waits that follow into `lane`. A run
+    begins in lane 0 and ends when all its lanes have. A lane holds nothing at
+    first, and comes after what lane 0 held when it was first used; what two
+    lanes do later is unordered, unless by a token. */
+MERCURY_RT_EXPORT int32_t mercury_rt_lane_use(mercury_rt_context *context,
+                                              int64_t lane);
+
+/** Sets `*token` to one that is complete once all that the lane in use holds
+    is; it is waited for in another lane. */
+MERCURY_RT_EXPORT int32_t mercury_rt_lane_mark(mercury_rt_context *context,
+                                               int64_t *token);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,245 @@
+"""The runtime's C interface, with PyTorch's kernels registered."""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+ABI_VERSION = 2
+BF16, F32 = 4, 2
+DTYPES = {BF16: torch.bfloat16, F32: torch.float32}
+
+
+class Job(ctypes.Structure):
+    _fields_ = (
+        ("abi_version", ctypes.c_int32),
+        ("number_of_levels", ctypes.c_int64),
+        ("level_sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("level_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("level_is_local", ctypes.POINTER(ctypes.c_int32)),
+        ("rank", ctypes.c_int64),
+        ("device", ctypes.c_int32),
+        ("rendezvous", ctypes.c_char_p),
+        ("arena_bytes", ctypes.c_int64),
+        ("deadline_ms", ctypes.c_int64),
+        ("communicators", ctypes.POINTER(ctypes.c_void_p)),
+        ("make_communicators", ctypes.c_int32),
+        ("cuda_library", ctypes.c_char_p),
+        ("nccl_library", ctypes.c_char_p),
+    )
+
+
+class Tile(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("element", ctypes.c_int32),
+        ("number_of_dims", ctypes.c_int32),
+        ("sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+    )
+
+
+class Call(ctypes.Structure):
+    _fields_ = (
+        ("number_of_tiles", ctypes.c_int64),
+        ("tiles", ctypes.POINTER(Tile)),
+        ("number_of_integers", ctypes.c_int64),
+        ("integers", ctypes.POINTER(ctypes.c_int64)),
+        ("number_of_reals", ctypes.c_int64),
+        ("reals", ctypes.POINTER(ctypes.c_double)),
+    )
+
+
+class Sizes(ctypes.Structure):
+    _fields_ = (
+        ("element", ctypes.c_int32),
+        ("element_bytes", ctypes.c_int32),
+        *[
+            (name, ctypes.c_int64)
+            for name in ("batch", "rows", "heads", "dim", "m", "k", "n", "chunks", "lanes")
+        ],
+        ("merge_image", ctypes.c_void_p),
+        ("merge_image_bytes", ctypes.c_int64),
+    )
+
+
+KERNEL = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(Call)
+)
+
+
+class Memory:
+    """Memory at an address, for torch.as_tensor."""
+
+    def __init__(self, address: int, elements: int, kind: str) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (elements,),
+            "typestr": kind,
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+def tensor_of(tile: Tile) -> torch.Tensor:
+    """The tensor that a tile describes, in place."""
+    sizes = tile.sizes[: tile.number_of_dims]
+    strides = tile.strides[: tile.number_of_dims]
+    elements = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    kind = {BF16: "<i2", F32: "<f4"}[tile.element]
+    flat = torch.as_tensor(Memory(tile.data, elements, kind), device="cuda").view(
+        DTYPES[tile.element]
+    )
+    return flat.as_strided(sizes, strides)
+
+
+class Runtime:
+    """libmercury_rt.so, with PyTorch's kernels registered."""
+
+    def __init__(self, build: pathlib.Path, merge: pathlib.Path) -> None:
+        self.library = ctypes.CDLL(str(build / "libmercury_rt.so"), mode=ctypes.RTLD_GLOBAL)
+        self.schedules = ctypes.CDLL(str(build / "test/Cuda/libmercury_rt_schedules.so"))
+        self.library.mercury_rt_last_error.restype = ctypes.c_char_p
+        self.library.mercury_rt_cuda_stream.restype = ctypes.c_void_p
+        self.image = merge.read_bytes() + b"\0"
+        self.pool = torch.cuda.MemPool()
+        self.kept: list[torch.Tensor] = []
+        self.error: BaseException | None = None
+        self.callbacks = {
+            b"attention_fwd": KERNEL(self.guarded(self.attention)),
+            b"matmul": KERNEL(self.guarded(self.matmul)),
+        }
+        self.register(self.callbacks)
+
+    def register(self, callbacks: dict[bytes, Any]) -> None:
+        for name, callback in callbacks.items():
+            self.library.mercury_rt_kernel_drop(name)
+            self.check(self.library.mercury_rt_kernel_register(name, callback, None))
+
+    def check(self, status: int) -> None:
+        if self.error:
+            raise self.error
+        if status:
+            raise RuntimeError(
+                f"status {status}: {self.library.mercury_rt_last_error().decode()}"
+            )
+
+    def guarded(self, kernel: Callable[[Call], None]) -> Callable[..., int]:
+        """An exception may not leave a callback: it is kept, and told as a status."""
+
+        def call(_context: int, _user: int, stream: int, call: Any) -> int:
+            try:
+                with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+                    kernel(call.contents)
+            except BaseException as error:
+                self.error = error
+                return 100
+            return 0
+
+        return call
+
+    def attention(self, call: Call) -> None:
+        q, k, v = (tensor_of(call.tiles[i]) for i in range(3))
+        out, sums = cudnn_attention(q, k, v)
+        self.kept += [out, sums]
+        call.tiles[3].data, call.tiles[4].data = out.data_ptr(), sums.data_ptr()
+
+    def matmul(self, call: Call) -> None:
+        a, b, c = (tensor_of(call.tiles[i]) for i in range(3))
+        if call.integers[0]:
+            c.addmm_(a, b)
+        else:
+            torch.mm(a, b, out=c)
+
+
+def cudnn_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention of [batch, heads, rows, dim], and its log-sum-exp."""
+    result = torch.ops.aten._scaled_dot_product_cudnn_attention(
+        q, k, v, None, True, 0.0, False, False
+    )
+    return result[0], result[1]
+
+
+class Context:
+    """One context of this process, over all ranks as one level."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        arena_bytes: int,
+        communicators: bool = False,
+        deadline_ms: int = 60000,
+    ) -> None:
+        self.runtime, self.library = runtime, runtime.library
+        name = [f"/dev/shm/mercury-{uuid.uuid4().hex}" if dist.get_rank() == 0 else None]
+        dist.broadcast_object_list(name, device="cpu")
+        self.job = Job(
+            abi_version=ABI_VERSION,
+            number_of_levels=1,
+            level_sizes=(ctypes.c_int64 * 1)(dist.get_world_size()),
+            level_names=(ctypes.c_char_p * 1)(b"gpu"),
+            rank=dist.get_rank(),
+            device=torch.cuda.current_device(),
+            rendezvous=name[0].encode(),
+            arena_bytes=arena_bytes,
+            deadline_ms=deadline_ms,
+            make_communicators=communicators,
+        )
+        self.handle = ctypes.c_void_p()
+        runtime.check(
+            self.library.mercury_rt_cuda_open(ctypes.byref(self.job), ctypes.byref(self.handle))
+        )
+        self.graphs: list[ctypes.c_void_p] = []
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        torch.cuda.synchronize()
+        for graph in self.graphs:
+            self.library.mercury_rt_cuda_graph_free(self.handle, graph)
+        self.library.mercury_rt_cuda_close(self.handle)
+        self.runtime.kept.clear()
+
+    def run(self, entry: Any, buffers: Any) -> None:
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        with torch.cuda.use_mem_pool(self.runtime.pool):
+            self.runtime.check(
+                self.library.mercury_rt_cuda_run(self.handle, entry, buffers, stream)
+            )
+
+    def capture(self, entry: Any, buffers: Any) -> Callable[[], None]:
+        """Run once, to warm every kernel, and capture."""
+        self.run(entry, buffers)
+        self.synchronize()
+        self.runtime.kept.clear()
+        graph = ctypes.c_void_p()
+        with torch.cuda.use_mem_pool(self.runtime.pool):
+            self.runtime.check(
+                self.library.mercury_rt_cuda_capture(
+                    self.handle, entry, buffers, ctypes.byref(graph)
+                )
+            )
+        self.graphs.append(graph)
+
+        def replay() -> None:
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            self.runtime.check(self.library.mercury_rt_cuda_replay(self.handle, graph, stream))
+
+        return replay
+
+    def synchronize(self) -> None:
+        self.runtime.check(self.library.mercury_rt_cuda_synchronize(self.handle))
+
+
+def pointers(sizes: Sizes, *tensors: torch.Tensor) -> Any:
+    return (ctypes.c_void_p * (1 + len(tensors)))(
+        ctypes.addressof(sizes), *[t.data_ptr() for t in tensors]
+    )
