@@ -74,6 +74,11 @@ int32_t mercury_rt_lease_close(mercury_rt_context *context, int64_t lease) {
   return context->leaseClose(lease);
 }
 
+int32_t mercury_rt_launch(mercury_rt_context *context, const char *name,
+                          const mercury_rt_launch_arguments *arguments) {
+  return context->launch(name, arguments);
+}
+
 int32_t mercury_rt_fail(mercury_rt_context *context, int32_t code,
                         const char *message) {
   return context->fail(code, message);

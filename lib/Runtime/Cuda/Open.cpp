@@ -48,6 +48,13 @@ static std::string check(const mercury_rt_cuda_job &job) {
   if (job.deadline_ms < 0 || job.deadline_ms > kDayMs)
     return "the deadline of " + std::to_string(job.deadline_ms) +
            " ms is not within a day";
+  if (job.number_of_kernels < 0 || (job.number_of_kernels && !job.kernels))
+    return "it has " + std::to_string(job.number_of_kernels) +
+           " kernels and no table of them";
+  for (int64_t i = 0; i < job.number_of_kernels; ++i)
+    if (!job.kernels[i].name || !job.kernels[i].function)
+      return "kernel number " + std::to_string(i) +
+             " has no name or no function";
   if (!job.rendezvous || !*job.rendezvous)
     return "it names no rendezvous file; give the same new path to every rank";
   return "";

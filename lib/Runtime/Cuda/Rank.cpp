@@ -47,7 +47,10 @@ Rank::Rank(const mercury_rt_cuda_job &job, Mesh mesh, const Driver &driver,
       board(this->mesh, ranksOfHost(this->mesh, number, isLocal), number,
             deadline),
       lanes(driver), peers(driver), signals(driver, this->mesh),
-      openings(this->mesh.levels(), 0) {}
+      openings(this->mesh.levels(), 0) {
+  for (int64_t i = 0; i < job.number_of_kernels; ++i)
+    kernels.emplace(job.kernels[i].name, job.kernels[i]);
+}
 
 //===----------------------------------------------------------------------===//
 // Failure
@@ -185,7 +188,7 @@ int32_t Rank::copy(const void *src, int64_t srcPitch, void *dst,
   return copyInto(lanes.current, src, srcPitch, dst, dstPitch, rowBytes, rows);
 }
 
-void *Rank::stream() {
+Stream Rank::stream() {
   flushSignals(); // a failure is the job's; the next call returns it
   return lanes.current;
 }

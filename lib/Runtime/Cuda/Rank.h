@@ -59,12 +59,14 @@ public:
                     int64_t rowBytes, int64_t rows, int64_t *token) override;
   int32_t leaseClose(int64_t lease) override;
   int32_t fail(int32_t code, const char *message) override;
-  void *stream() override;
+  Stream stream();
   int32_t useLane(int64_t lane) override;
   int32_t markLane(int64_t *token) override;
   int32_t copy(const void *src, int64_t srcPitch, void *dst, int64_t dstPitch,
                int64_t rowBytes, int64_t rows) override;
-  int32_t kernelLaunch(const mercury_rt_launch &launch) override;
+  int32_t launch(const char *name,
+                 const mercury_rt_launch_arguments *arguments) override;
+  int32_t deviceLaunch(const mercury_rt_device_kernel &kernel) override;
 
   int32_t run(mercury_rt_entry entry, void *const *buffers, Stream caller);
   int32_t capture(mercury_rt_entry entry, void *const *buffers,
@@ -118,7 +120,8 @@ private:
   int32_t waitForReaders(LeaseRecord &record, int64_t level);
   int32_t findCommunicator(int64_t level, Communicator &found);
   int32_t makeCommunicators();
-  int32_t findFunction(const mercury_rt_launch &launch, Function &function);
+  int32_t findFunction(const mercury_rt_device_kernel &kernel,
+                       Function &function);
 
   int32_t callEntry(mercury_rt_entry entry, void *const *buffers);
   int32_t enter(Stream caller);
@@ -147,6 +150,7 @@ private:
   std::vector<Communicator> communicators; // of each level; null for none
   std::vector<Communicator> ownCommunicators;
   std::map<std::pair<const void *, int64_t>, LoadedImage> images;
+  std::map<std::string, mercury_rt_kernel, std::less<>> kernels;
 
   // Signals of calls in a row go together: each costs some microseconds.
   std::vector<std::pair<int64_t, Signals::Word>> opened; // to send to a rank

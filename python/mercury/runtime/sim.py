@@ -13,7 +13,7 @@ from ..errors import RunError
 
 __all__ = ["RunReport", "SimOptions", "library_path", "run"]
 
-_ABI_VERSION = 1
+_ABI_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,6 +54,11 @@ struct CudaJob {
         job.rank = rank;
         job.device = static_cast<int32_t>(rank);
         mercury_rt_context *context = nullptr;
+        std::vector<mercury_rt_kernel> table = kernels;
+        for (mercury_rt_kernel &kernel : table)
+          kernel.user_data = &context;
+        job.kernels = table.data();
+        job.number_of_kernels = table.size();
         statuses[rank] = mercury_rt_cuda_open(&job, &context);
         if (statuses[rank] == 0)
           statuses[rank] = body(context, rank);
@@ -93,6 +98,8 @@ struct CudaJob {
   }
 
   mercury_rt_cuda_job description = {};
+  /// Their user data is the address of the rank's context.
+  std::vector<mercury_rt_kernel> kernels;
   int64_t ranks = 1;
   std::vector<int32_t> statuses;
   std::vector<std::string> messages;

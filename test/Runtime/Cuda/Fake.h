@@ -38,6 +38,10 @@ void fake_cuda_define(const char *name, int arguments,
 int fake_cuda_allocate(void **memory, uint64_t bytes);
 void fake_cuda_free(void *memory);
 
+/// A stream of a device, and waiting for it.
+void *fake_cuda_stream(int device);
+void fake_cuda_drain(void *stream);
+
 /// What is still there: allocations, mappings, streams and events.
 int64_t fake_cuda_count_objects(void);
 
@@ -45,7 +49,8 @@ int64_t fake_cuda_count_objects(void);
 int64_t fake_cuda_count_nodes(void);
 }
 
-/// Puts work into a stream, as a library does.
+/// Puts work into a stream, or the default one of the thread's device, as a
+/// library does.
 void fake_cuda_call(void *stream, std::function<void()> body);
 
 #ifdef FAKE_CUDA_IMPLEMENTATION

@@ -74,7 +74,8 @@ static Result enqueueSimple(Stream stream, std::function<void()> body) {
 thread_local DeviceThread *fake::current;
 
 void fake_cuda_call(void *stream, std::function<void()> body) {
-  enqueueSimple(static_cast<Stream>(stream), std::move(body));
+  enqueueSimple(orDefault(static_cast<Stream>(stream), current),
+                std::move(body));
 }
 
 extern "C" {
@@ -99,6 +100,13 @@ int fake_cuda_allocate(void **memory, uint64_t bytes) {
   Result result = cuMemAlloc_v2(&address, bytes);
   *memory = at(address);
   return result;
+}
+void *fake_cuda_stream(int device) {
+  return DeviceThread::get(device).makeStream();
+}
+void fake_cuda_drain(void *stream) {
+  Stream drained = orDefault(static_cast<Stream>(stream), current);
+  drained->device->drain(drained);
 }
 void fake_cuda_free(void *memory) {
   cuMemFree_v2(reinterpret_cast<DevicePtr>(memory));

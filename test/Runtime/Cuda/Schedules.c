@@ -50,56 +50,46 @@ static tile heads(const schedule_sizes *s, void *data) {
   return t;
 }
 
-/** A log-sum-exp of [batch, heads, rows]. */
-static tile sums(const schedule_sizes *s, void *data) {
-  tile t = {data,
-            MERCURY_RT_F32,
-            3,
-            {s->batch, s->heads, s->rows},
-            {s->heads * s->rows, s->rows, 1}};
-  return t;
-}
-
 /** c = a b, or c += a b. */
 static int32_t matmul(mercury_rt_context *context, tile a, tile b, tile c,
                       int64_t accumulate) {
-  mercury_rt_tile tiles[] = {describe(&a), describe(&b), describe(&c)};
-  mercury_rt_call call = {3, tiles, 1, &accumulate, 0, NULL};
-  return mercury_rt_kernel_call(context, "matmul", &call);
+  mercury_rt_tile inputs[] = {describe(&a), describe(&b)};
+  mercury_rt_tile output = describe(&c);
+  mercury_rt_parameter parameter = {"accumulate", accumulate,
+                                    (double)accumulate};
+  mercury_rt_launch_arguments arguments = {2,       inputs, 1,
+                                           &output, 1,      &parameter};
+  return mercury_rt_launch(context, "test.matmul", &arguments);
 }
 
-/** Sets where the kernel has put its results: it allocates them. */
 static int32_t attend(mercury_rt_context *context, const schedule_sizes *s,
-                      void *q, void *k, void *v, void **o, void **lse) {
-  tile given[] = {heads(s, q), heads(s, k), heads(s, v), heads(s, NULL),
-                  sums(s, NULL)};
-  mercury_rt_tile tiles[5];
-  for (int i = 0; i < 5; ++i)
-    tiles[i] = describe(&given[i]);
-  mercury_rt_call call = {5, tiles, 0, NULL, 0, NULL};
-  CHECK(mercury_rt_kernel_call(context, "attention_fwd", &call));
-  *o = tiles[3].data;
-  *lse = tiles[4].data;
-  return 0;
+                      void *q, void *k, void *v, schedule_results *results) {
+  tile given[] = {heads(s, q), heads(s, k), heads(s, v)};
+  mercury_rt_tile inputs[] = {describe(&given[0]), describe(&given[1]),
+                              describe(&given[2])};
+  mercury_rt_parameter parameter = {"results", (int64_t)(intptr_t)results, 0};
+  mercury_rt_launch_arguments arguments = {3, inputs, 0, NULL, 1, &parameter};
+  return mercury_rt_launch(context, "test.attention", &arguments);
 }
 
 /** (o, lse) = merge of two partial results. */
 static int32_t merge(mercury_rt_context *context, const schedule_sizes *s,
-                     void *o1, void *lse1, void *o2, void *lse2, void *o,
+                     schedule_results a, schedule_results b, void *o,
                      void *lse) {
   int64_t items = s->batch * s->rows * s->heads * s->dim / MERGE_ELEMENTS;
   int64_t row_items = s->dim / MERGE_ELEMENTS;
   int64_t head_count = s->heads, row_count = s->rows;
-  void *arguments[] = {&o1,  &lse1,      &o2,         &lse2,      &o,
+  void *arguments[] = {&a.o, &a.lse,     &b.o,        &b.lse,     &o,
                        &lse, &row_items, &head_count, &row_count, &items};
-  mercury_rt_launch launch = {s->merge_image,
-                              s->merge_image_bytes,
-                              "softmax_merge",
-                              {(items + MERGE_BLOCK - 1) / MERGE_BLOCK, 1, 1},
-                              {MERGE_BLOCK, 1, 1},
-                              0,
-                              arguments};
-  return mercury_rt_kernel_launch(context, &launch);
+  mercury_rt_device_kernel kernel = {
+      s->merge_image,
+      s->merge_image_bytes,
+      "softmax_merge",
+      {(items + MERGE_BLOCK - 1) / MERGE_BLOCK, 1, 1},
+      {MERGE_BLOCK, 1, 1},
+      0,
+      arguments};
+  return mercury_rt_device_launch(context, &kernel);
 }
 
 /** Back to the first lane, after what the other one holds. */
@@ -139,24 +129,25 @@ int32_t schedule_attention(mercury_rt_context *context, void *const *buffers) {
                                   &tokens[slot]));
     }
   }
-  void *o1, *lse1, *o2, *lse2;
-  CHECK(attend(context, s, q, k, v, &o1, &lse1));
+  schedule_results total, part;
+  CHECK(attend(context, s, q, k, v, &total));
   for (int64_t hop = 1; hop < ranks; ++hop) {
     int64_t slot = 2 * (hop - 1);
     CHECK(mercury_rt_lane_use(context, s->lanes - 1));
     CHECK(mercury_rt_wait(context, tokens[slot]));
     CHECK(mercury_rt_wait(context, tokens[slot + 1]));
     CHECK(attend(context, s, q, arena + slot * bytes,
-                 arena + (slot + 1) * bytes, &o2, &lse2));
+                 arena + (slot + 1) * bytes, &part));
     CHECK(join(context, s));
-    CHECK(merge(context, s, o1, lse1, o2, lse2, buffers[4], buffers[5]));
-    o1 = buffers[4];
-    lse1 = buffers[5];
+    CHECK(merge(context, s, total, part, buffers[4], buffers[5]));
+    total.o = buffers[4];
+    total.lse = buffers[5];
   }
   if (ranks == 1) {
-    CHECK(mercury_rt_copy(context, o1, bytes, buffers[4], bytes, bytes, 1));
+    CHECK(
+        mercury_rt_copy(context, total.o, bytes, buffers[4], bytes, bytes, 1));
     int64_t lse_bytes = s->batch * s->rows * s->heads * 4;
-    CHECK(mercury_rt_copy(context, lse1, lse_bytes, buffers[5], lse_bytes,
+    CHECK(mercury_rt_copy(context, total.lse, lse_bytes, buffers[5], lse_bytes,
                           lse_bytes, 1));
   }
   CHECK(mercury_rt_lease_close(context, k_lease));
@@ -270,11 +261,9 @@ int32_t schedule_messages(mercury_rt_context *context, void *const *buffers) {
   return 0;
 }
 
-int32_t schedule_nothing(mercury_rt_context *context, void *user, void *stream,
-                         const mercury_rt_call *call) {
-  (void)context, (void)user, (void)stream;
-  for (int64_t i = 0; i < call->number_of_tiles; ++i)
-    if (!call->tiles[i].data)
-      call->tiles[i].data = mercury_rt_arena(context);
+int32_t schedule_nothing(void *user_data,
+                         const mercury_rt_launch_arguments *arguments,
+                         char *message, int64_t message_bytes) {
+  (void)user_data, (void)arguments, (void)message, (void)message_bytes;
   return 0;
 }

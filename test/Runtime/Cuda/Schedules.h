@@ -14,7 +14,7 @@
 #ifndef TEST_RUNTIME_CUDA_SCHEDULES_H
 #define TEST_RUNTIME_CUDA_SCHEDULES_H
 
-#include "mercury-rt/kernel.h"
+#include "mercury-rt/lane.h"
 
 /** What a program is told beside its tensors: buffers[0]. */
 typedef struct schedule_sizes {
@@ -30,6 +30,17 @@ typedef struct schedule_sizes {
   const void *merge_image;   /**< with the kernel softmax_merge */
   int64_t merge_image_bytes; /**< its end included */
 } schedule_sizes;
+
+/** Where a kernel that allocates its results has put them. */
+typedef struct schedule_results {
+  void *o, *lse;
+} schedule_results;
+
+/* The kernels that a run comes with, by name:
+   "test.matmul": inputs a, b; output c, which is added to if the parameter
+   "accumulate" is not 0, and written if it is.
+   "test.attention": inputs q, k, v of [batch, heads, rows, dim]; the parameter
+   "results" is the address of a schedule_results to be filled. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,9 +68,9 @@ MERCURY_RT_EXPORT int32_t schedule_messages(mercury_rt_context *context,
                                             void *const *buffers);
 
 /** A kernel that does nothing, to time all else. */
-MERCURY_RT_EXPORT int32_t schedule_nothing(mercury_rt_context *context,
-                                           void *user, void *stream,
-                                           const mercury_rt_call *call);
+MERCURY_RT_EXPORT int32_t
+schedule_nothing(void *user_data, const mercury_rt_launch_arguments *arguments,
+                 char *message, int64_t message_bytes);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 ABI_VERSION = 2
-BF16, F32 = 4, 2
+BF16, F32 = 2, 3
 DTYPES = {BF16: torch.bfloat16, F32: torch.float32}
 
 
@@ -30,6 +30,8 @@ class Job(ctypes.Structure):
         ("deadline_ms", ctypes.c_int64),
         ("communicators", ctypes.POINTER(ctypes.c_void_p)),
         ("make_communicators", ctypes.c_int32),
+        ("kernels", ctypes.c_void_p),
+        ("number_of_kernels", ctypes.c_int64),
         ("cuda_library", ctypes.c_char_p),
         ("nccl_library", ctypes.c_char_p),
     )
@@ -38,22 +40,51 @@ class Job(ctypes.Structure):
 class Tile(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p),
-        ("element", ctypes.c_int32),
-        ("number_of_dims", ctypes.c_int32),
+        ("element_type", ctypes.c_int32),
+        ("rank", ctypes.c_int64),
         ("sizes", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
     )
 
 
-class Call(ctypes.Structure):
+class Parameter(ctypes.Structure):
     _fields_ = (
-        ("number_of_tiles", ctypes.c_int64),
-        ("tiles", ctypes.POINTER(Tile)),
-        ("number_of_integers", ctypes.c_int64),
-        ("integers", ctypes.POINTER(ctypes.c_int64)),
-        ("number_of_reals", ctypes.c_int64),
-        ("reals", ctypes.POINTER(ctypes.c_double)),
+        ("name", ctypes.c_char_p),
+        ("integer", ctypes.c_int64),
+        ("number", ctypes.c_double),
     )
+
+
+class Arguments(ctypes.Structure):
+    _fields_ = (
+        ("number_of_inputs", ctypes.c_int64),
+        ("inputs", ctypes.POINTER(Tile)),
+        ("number_of_outputs", ctypes.c_int64),
+        ("outputs", ctypes.POINTER(Tile)),
+        ("number_of_parameters", ctypes.c_int64),
+        ("parameters", ctypes.POINTER(Parameter)),
+    )
+
+
+FUNCTION = ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    ctypes.c_void_p,
+    ctypes.POINTER(Arguments),
+    ctypes.c_void_p,
+    ctypes.c_int64,
+)
+
+
+class Kernel(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("user_data", ctypes.c_void_p),
+    )
+
+
+class Results(ctypes.Structure):
+    _fields_ = (("o", ctypes.c_void_p), ("lse", ctypes.c_void_p))
 
 
 class Sizes(ctypes.Structure):
@@ -67,11 +98,6 @@ class Sizes(ctypes.Structure):
         ("merge_image", ctypes.c_void_p),
         ("merge_image_bytes", ctypes.c_int64),
     )
-
-
-KERNEL = ctypes.CFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(Call)
-)
 
 
 class Memory:
@@ -88,73 +114,32 @@ class Memory:
 
 def tensor_of(tile: Tile) -> torch.Tensor:
     """The tensor that a tile describes, in place."""
-    sizes = tile.sizes[: tile.number_of_dims]
-    strides = tile.strides[: tile.number_of_dims]
+    sizes = tile.sizes[: tile.rank]
+    strides = tile.strides[: tile.rank]
     elements = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    kind = {BF16: "<i2", F32: "<f4"}[tile.element]
+    kind = {BF16: "<i2", F32: "<f4"}[tile.element_type]
     flat = torch.as_tensor(Memory(tile.data, elements, kind), device="cuda").view(
-        DTYPES[tile.element]
+        DTYPES[tile.element_type]
     )
     return flat.as_strided(sizes, strides)
 
 
 class Runtime:
-    """libmercury_rt.so, with PyTorch's kernels registered."""
+    """libmercury_rt.so, the hand-written programs and the image of the merge."""
 
     def __init__(self, build: pathlib.Path, merge: pathlib.Path) -> None:
-        self.library = ctypes.CDLL(str(build / "libmercury_rt.so"), mode=ctypes.RTLD_GLOBAL)
+        path = str(build / "libmercury_rt.so")
+        self.library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         self.schedules = ctypes.CDLL(str(build / "test/Cuda/libmercury_rt_schedules.so"))
         self.library.mercury_rt_last_error.restype = ctypes.c_char_p
         self.library.mercury_rt_cuda_stream.restype = ctypes.c_void_p
         self.image = merge.read_bytes() + b"\0"
         self.pool = torch.cuda.MemPool()
-        self.kept: list[torch.Tensor] = []
-        self.error: BaseException | None = None
-        self.callbacks = {
-            b"attention_fwd": KERNEL(self.guarded(self.attention)),
-            b"matmul": KERNEL(self.guarded(self.matmul)),
-        }
-        self.register(self.callbacks)
-
-    def register(self, callbacks: dict[bytes, Any]) -> None:
-        for name, callback in callbacks.items():
-            self.library.mercury_rt_kernel_drop(name)
-            self.check(self.library.mercury_rt_kernel_register(name, callback, None))
 
     def check(self, status: int) -> None:
-        if self.error:
-            raise self.error
         if status:
-            raise RuntimeError(
-                f"status {status}: {self.library.mercury_rt_last_error().decode()}"
-            )
-
-    def guarded(self, kernel: Callable[[Call], None]) -> Callable[..., int]:
-        """An exception may not leave a callback: it is kept, and told as a status."""
-
-        def call(_context: int, _user: int, stream: int, call: Any) -> int:
-            try:
-                with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
-                    kernel(call.contents)
-            except BaseException as error:
-                self.error = error
-                return 100
-            return 0
-
-        return call
-
-    def attention(self, call: Call) -> None:
-        q, k, v = (tensor_of(call.tiles[i]) for i in range(3))
-        out, sums = cudnn_attention(q, k, v)
-        self.kept += [out, sums]
-        call.tiles[3].data, call.tiles[4].data = out.data_ptr(), sums.data_ptr()
-
-    def matmul(self, call: Call) -> None:
-        a, b, c = (tensor_of(call.tiles[i]) for i in range(3))
-        if call.integers[0]:
-            c.addmm_(a, b)
-        else:
-            torch.mm(a, b, out=c)
+            message = self.library.mercury_rt_last_error().decode()
+            raise RuntimeError(f"status {status}: {message}")
 
 
 def cudnn_attention(
@@ -176,8 +161,20 @@ class Context:
         arena_bytes: int,
         communicators: bool = False,
         deadline_ms: int = 60000,
+        kernels: dict[bytes, Any] | None = None,
     ) -> None:
         self.runtime, self.library = runtime, runtime.library
+        self.kept: list[torch.Tensor] = []
+        self.functions = {
+            b"test.attention": FUNCTION(self.guarded(self.attention)),
+            b"test.matmul": FUNCTION(self.guarded(self.matmul)),
+            **(kernels or {}),
+        }
+        rows = [
+            Kernel(name, ctypes.cast(function, ctypes.c_void_p), None)
+            for name, function in self.functions.items()
+        ]
+        self.table = (Kernel * len(rows))(*rows)
         name = [f"/dev/shm/mercury-{uuid.uuid4().hex}" if dist.get_rank() == 0 else None]
         dist.broadcast_object_list(name, device="cpu")
         self.job = Job(
@@ -190,6 +187,8 @@ class Context:
             rendezvous=name[0].encode(),
             arena_bytes=arena_bytes,
             deadline_ms=deadline_ms,
+            kernels=ctypes.addressof(self.table),
+            number_of_kernels=len(rows),
             make_communicators=communicators,
         )
         self.handle = ctypes.c_void_p()
@@ -206,7 +205,37 @@ class Context:
         for graph in self.graphs:
             self.library.mercury_rt_cuda_graph_free(self.handle, graph)
         self.library.mercury_rt_cuda_close(self.handle)
-        self.runtime.kept.clear()
+        self.kept.clear()
+
+    def guarded(self, kernel: Callable[[Arguments], None]) -> Callable[..., int]:
+        """An exception may not leave a callback: it becomes a status and a message."""
+
+        def call(_: int, arguments: Any, message: int, message_bytes: int) -> int:
+            try:
+                stream = self.library.mercury_rt_cuda_stream(self.handle)
+                with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+                    kernel(arguments.contents)
+            except BaseException as error:
+                text = f"{type(error).__name__}: {error}".encode()[: message_bytes - 1]
+                ctypes.memmove(message, text + b"\0", len(text) + 1)
+                return 100
+            return 0
+
+        return call
+
+    def attention(self, arguments: Arguments) -> None:
+        out, sums = cudnn_attention(*(tensor_of(arguments.inputs[i]) for i in range(3)))
+        self.kept += [out, sums]
+        results = Results.from_address(arguments.parameters[0].integer)
+        results.o, results.lse = out.data_ptr(), sums.data_ptr()
+
+    def matmul(self, arguments: Arguments) -> None:
+        a, b = (tensor_of(arguments.inputs[i]) for i in range(2))
+        c = tensor_of(arguments.outputs[0])
+        if arguments.parameters[0].integer:
+            c.addmm_(a, b)
+        else:
+            torch.mm(a, b, out=c)
 
     def run(self, entry: Any, buffers: Any) -> None:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -219,7 +248,7 @@ class Context:
         """Run once, to warm every kernel, and capture."""
         self.run(entry, buffers)
         self.synchronize()
-        self.runtime.kept.clear()
+        self.kept.clear()
         graph = ctypes.c_void_p()
         with torch.cuda.use_mem_pool(self.runtime.pool):
             self.runtime.check(

@@ -60,27 +60,35 @@ static void attend(const float *q, const float *k, const float *v, float *o,
   }
 }
 
-static int32_t callMatmul(mercury_rt_context *, void *, void *stream,
-                          const mercury_rt_call *call) {
-  const mercury_rt_tile *t = call->tiles;
-  auto *a = static_cast<float *>(t[0].data),
-       *b = static_cast<float *>(t[1].data);
-  auto *c = static_cast<float *>(t[2].data);
-  int64_t m = t[0].sizes[0], k = t[0].sizes[1], n = t[1].sizes[1];
-  bool accumulate = call->integers[0];
-  fake_cuda_call(stream, [=] { matmul(a, b, c, m, k, n, accumulate); });
+/// The lane in use, of the context that a rank's kernels are told.
+static void *streamOf(void *user_data) {
+  return mercury_rt_cuda_stream(*static_cast<mercury_rt_context **>(user_data));
+}
+
+static int32_t launchMatmul(void *user_data,
+                            const mercury_rt_launch_arguments *arguments,
+                            char *, int64_t) {
+  const mercury_rt_tile *in = arguments->inputs;
+  auto *a = static_cast<float *>(in[0].data);
+  auto *b = static_cast<float *>(in[1].data);
+  auto *c = static_cast<float *>(arguments->outputs[0].data);
+  int64_t m = in[0].sizes[0], k = in[0].sizes[1], n = in[1].sizes[1];
+  bool accumulate = arguments->parameters[0].integer;
+  fake_cuda_call(streamOf(user_data),
+                 [=] { matmul(a, b, c, m, k, n, accumulate); });
   return 0;
 }
 
 /// Places its results itself, as a library would; they are kept for ever.
-static int32_t callAttention(mercury_rt_context *, void *, void *stream,
-                             const mercury_rt_call *call) {
-  mercury_rt_tile *t = call->tiles;
-  int64_t batch = t[0].sizes[0], heads = t[0].sizes[1], rows = t[0].sizes[2];
-  int64_t dim = t[0].sizes[3], columns = t[1].sizes[2];
-  auto *q = static_cast<float *>(t[0].data),
-       *k = static_cast<float *>(t[1].data);
-  auto *v = static_cast<float *>(t[2].data);
+static int32_t launchAttention(void *user_data,
+                               const mercury_rt_launch_arguments *arguments,
+                               char *, int64_t) {
+  const mercury_rt_tile *in = arguments->inputs;
+  int64_t batch = in[0].sizes[0], heads = in[0].sizes[1];
+  int64_t rows = in[0].sizes[2], dim = in[0].sizes[3], columns = in[1].sizes[2];
+  auto *q = static_cast<float *>(in[0].data);
+  auto *k = static_cast<float *>(in[1].data);
+  auto *v = static_cast<float *>(in[2].data);
   static std::mutex mutex;
   static std::vector<std::vector<float>> kept;
   float *o, *lse;
@@ -91,9 +99,9 @@ static int32_t callAttention(mercury_rt_context *, void *, void *stream,
     kept.emplace_back(batch * heads * rows, NAN);
     lse = kept.back().data();
   }
-  t[3].data = o;
-  t[4].data = lse;
-  fake_cuda_call(stream, [=] {
+  *reinterpret_cast<schedule_results *>(arguments->parameters[0].integer) = {
+      o, lse};
+  fake_cuda_call(streamOf(user_data), [=] {
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t h = 0; h < heads; ++h) {
         int64_t at = b * rows * heads * dim + h * dim;
@@ -196,6 +204,8 @@ static void testAttention(int64_t ranks, int64_t lanes) {
   int64_t size = sizes.batch * sizes.rows * line;
   CudaJob job({{"gpu", ranks}});
   job.description.arena_bytes = 2 * (ranks - 1) * size * 4;
+  job.kernels = {{"test.matmul", launchMatmul, nullptr},
+                 {"test.attention", launchAttention, nullptr}};
   job.run([&](mercury_rt_context *context, int64_t rank) {
     DeviceTensor q(size), k(size), v(size), o(size), lse(size / sizes.dim);
     void *buffers[] = {&sizes, q.data, k.data, v.data, o.data, lse.data};
@@ -249,6 +259,8 @@ static void testProduct(int64_t ranks, mercury_rt_entry entry, bool gathers,
   int64_t cRows = gathers ? sizes.m : sizes.m / ranks;
   CudaJob job({{"gpu", ranks}});
   job.description.arena_bytes = sizes.m * (sizes.k + sizes.n) * 4;
+  job.kernels = {{"test.matmul", launchMatmul, nullptr},
+                 {"test.attention", launchAttention, nullptr}};
   job.run([&](mercury_rt_context *context, int64_t rank) {
     DeviceTensor a(aRows * sizes.k), b(sizes.k * sizes.n), c(cRows * sizes.n);
     void *buffers[] = {&sizes, a.data, b.data, c.data};
@@ -284,10 +296,6 @@ static void testProduct(int64_t ranks, mercury_rt_entry entry, bool gathers,
 }
 
 int main() {
-  EXPECT(mercury_rt_kernel_register("matmul", callMatmul, nullptr) == 0);
-  EXPECT(mercury_rt_kernel_register("matmul", callMatmul, nullptr) != 0);
-  EXPECT(mercury_rt_kernel_register("attention_fwd", callAttention, nullptr) ==
-         0);
   fake_cuda_define("softmax_merge", 10, merge);
   fake_cuda_set_delay(1, 200); // one rank is late
   int64_t before = fake_cuda_count_objects();

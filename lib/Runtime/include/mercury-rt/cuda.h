@@ -24,7 +24,7 @@
 #ifndef MERCURY_RT_CUDA_H
 #define MERCURY_RT_CUDA_H
 
-#include "mercury-rt/kernel.h"
+#include "mercury-rt/lane.h"
 
 #define MERCURY_RT_CUDA_DEFAULT_DEADLINE_MS 30000
 
@@ -63,6 +63,11 @@ typedef struct mercury_rt_cuda_job {
   /** Not 0: make a communicator for each local level that has none. */
   int32_t make_communicators;
 
+  /** What mercury_rt_launch finds; null if there is none. A kernel puts its
+     work into mercury_rt_cuda_stream() and never waits for it. */
+  const mercury_rt_kernel *kernels;
+  int64_t number_of_kernels;
+
   /** Paths of the libraries, or null: MERCURY_RT_CUDA_LIBRARY and
       MERCURY_RT_NCCL_LIBRARY, or libcuda.so.1 and libnccl.so.2. */
   const char *cuda_library;
@@ -81,7 +86,7 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
     been freed before. Null is allowed. */
 MERCURY_RT_EXPORT void mercury_rt_cuda_close(mercury_rt_context *context);
 
-/** The CUstream of the kernels' first lane, in which a run begins and ends. */
+/** The CUstream of the lane in use: where a kernel puts its work. */
 MERCURY_RT_EXPORT void *mercury_rt_cuda_stream(mercury_rt_context *context);
 
 /** Puts a run of `entry` into the lanes, after what `caller`, a CUstream, holds

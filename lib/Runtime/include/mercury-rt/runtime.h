@@ -31,6 +31,9 @@
 |* rank writes what it lent. Leases of a group match in the order of their
 |* openings, so that several may be open at once.
 |*
+|* Kernels. A program calls its own kernels directly, and those of others by
+|* name: the run comes with a table of them. A kernel never waits for a peer.
+|*
 \*===----------------------------------------------------------------------===*/
 
 #ifndef MERCURY_RT_RUNTIME_H
@@ -59,8 +62,10 @@ enum mercury_rt_status {
   MERCURY_RT_RESOURCE = 7, /**< no memory or no thread to be had */
   MERCURY_RT_LEASE =
       8, /**< a lease closed twice, never, too early, or unknown */
-  MERCURY_RT_UNSUPPORTED = 9, /**< what this backend cannot do */
-  MERCURY_RT_DEVICE = 10,     /**< a device, or a library of it, failed */
+  MERCURY_RT_KERNEL = 9,     /**< no kernel of this name */
+  MERCURY_RT_CANCELLED = 10, /**< the caller wanted no more of it */
+  MERCURY_RT_UNSUPPORTED = 11, /**< what this backend cannot do */
+  MERCURY_RT_DEVICE = 12,      /**< a device, or a library of it, failed */
   MERCURY_RT_FIRST_FREE = 100
 };
 
@@ -71,6 +76,55 @@ typedef struct mercury_rt_context mercury_rt_context;
     in argument order. Returns a status. */
 typedef int32_t (*mercury_rt_entry)(mercury_rt_context *context,
                                     void *const *buffers);
+
+enum mercury_rt_element_type {
+  MERCURY_RT_F16 = 1,
+  MERCURY_RT_BF16 = 2,
+  MERCURY_RT_F32 = 3,
+  MERCURY_RT_F64 = 4
+};
+
+/** An n-d tile in this rank's memory. Where a size is 0, `data` is not used. */
+typedef struct mercury_rt_tile {
+  void *data; /**< its first element */
+  int32_t element_type;
+  int64_t rank;
+  const int64_t *sizes;
+  const int64_t *strides; /**< in elements */
+} mercury_rt_tile;
+
+/** A number that a kernel is told beside its tiles: `number` as it was given,
+    `integer` the same for those that count. */
+typedef struct mercury_rt_parameter {
+  const char *name;
+  int64_t integer;
+  double number;
+} mercury_rt_parameter;
+
+/** What one launch tells its kernel. Inputs are only read. Results are merged
+    into what `outputs` hold, as the kernel's own merge says. */
+typedef struct mercury_rt_launch_arguments {
+  int64_t number_of_inputs;
+  const mercury_rt_tile *inputs;
+  int64_t number_of_outputs;
+  const mercury_rt_tile *outputs;
+  int64_t number_of_parameters;
+  const mercury_rt_parameter *parameters;
+} mercury_rt_launch_arguments;
+
+/** Runs to its end on the calling thread, and may run on many at once. Returns
+    0, or a status, and then puts its cause, ended by 0, into the
+    `message_bytes` bytes at `message`. */
+typedef int32_t (*mercury_rt_kernel_function)(
+    void *user_data, const mercury_rt_launch_arguments *arguments,
+    char *message, int64_t message_bytes);
+
+/** One entry of the table of kernels that a run comes with. */
+typedef struct mercury_rt_kernel {
+  const char *name;
+  mercury_rt_kernel_function function;
+  void *user_data;
+} mercury_rt_kernel;
 
 /** MERCURY_RT_ABI_VERSION of the library; a loader compares it with its own. */
 MERCURY_RT_EXPORT int32_t mercury_rt_abi_version(void);
@@ -117,8 +171,8 @@ MERCURY_RT_EXPORT int32_t mercury_rt_wait(mercury_rt_context *context,
 
 /** Opens a lease on `level`: the other members of the group may read `bytes`
     bytes at `base`, whose contents are ready. Returns at once. A rank that
-   lends nothing passes 0 bytes; it opens the lease all the same. Sets `*lease`.
- */
+    lends nothing, which is no bytes or null, opens the lease all the same.
+    Sets `*lease`. */
 MERCURY_RT_EXPORT int32_t mercury_rt_lease_open(mercury_rt_context *context,
                                                 int64_t level, const void *base,
                                                 int64_t bytes, int64_t *lease);
@@ -144,6 +198,12 @@ MERCURY_RT_EXPORT int32_t mercury_rt_pull_start(
     closed once, before the program returns. */
 MERCURY_RT_EXPORT int32_t mercury_rt_lease_close(mercury_rt_context *context,
                                                  int64_t lease);
+
+/** Runs the kernel of this name and returns when it is done. A status of its
+    own fails the job, naming rank and kernel. */
+MERCURY_RT_EXPORT int32_t
+mercury_rt_launch(mercury_rt_context *context, const char *name,
+                  const mercury_rt_launch_arguments *arguments);
 
 /** Fails the job with `code`, which must not be 0, and `message`, which the
     library prefixes with this rank. Returns the code of the job's first
