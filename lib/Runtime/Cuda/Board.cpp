@@ -120,9 +120,17 @@ std::string Board::attach(const Exported &signals) {
 
 void Board::detach() {
   entry(self).detached.store(1, std::memory_order_release);
+}
+
+bool Board::waitForDetached(std::chrono::milliseconds time) const {
+  auto end = std::chrono::steady_clock::now() + time;
   for (int64_t rank : ranks)
-    if (entry(rank).attached.load())
-      waitUntil([&] { return entry(rank).detached.load() != 0; });
+    while (entry(rank).attached.load() && !entry(rank).detached.load()) {
+      if (std::chrono::steady_clock::now() > end)
+        return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  return true;
 }
 
 const Exported &Board::signals(int64_t rank) const {

@@ -52,9 +52,12 @@ public:
   /// Posts this rank's signals and waits for those of every other rank here.
   std::string attach(const Exported &signals);
   const Exported &signals(int64_t rank) const;
-  /// Says that this rank has unmapped all memory of others, and waits until
-  /// nobody maps its own: an allocation may not be freed before.
+  /// Says that no work of this rank is left nor will come, and that it maps no
+  /// memory of others.
   void detach();
+  /// Waits until all have said so: no allocation may be freed before. False if
+  /// some have not within `time`.
+  bool waitForDetached(std::chrono::milliseconds time) const;
 
   LeaseRecord &lease(int64_t rank, int64_t level, int64_t slot) const;
 

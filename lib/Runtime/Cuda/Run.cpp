@@ -14,7 +14,7 @@ using namespace mercury::rt::cuda;
 using Clock = std::chrono::steady_clock;
 
 /// How long the lanes may take to end once their waits were ended.
-static constexpr std::chrono::seconds kDrainTime(2);
+static constexpr std::chrono::milliseconds kDrainTime(2000);
 
 int32_t Rank::enter(Stream caller) {
   if (board.failed())
@@ -188,7 +188,8 @@ std::string Rank::describeWaits() {
   return text + "; look for a rank that ended, failed, or is late";
 }
 
-/// Ends this rank's own waits until nothing is left in its lanes.
+/// Ends this rank's own waits until nothing is left in its lanes. Only for a
+/// context that will get no more work: one that failed or is closed.
 bool Rank::drain() {
   auto end = Clock::now() + kDrainTime;
   while (queryLanes() == kNotReady) {
@@ -197,6 +198,8 @@ bool Rank::drain() {
     signals.poison(lanes.control);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  peers.close();
+  board.detach();
   return true;
 }
 
@@ -213,13 +216,12 @@ Rank::~Rank() {
   if (ended && idle)
     driver.eventDestroy(ended);
   lanes.close(idle);
-  // Work that never ended still reads and writes: its memory is left to it.
-  if (idle) {
+  if (idle)
     for (auto &[key, loaded] : images)
       if (loaded.module)
         driver.moduleUnload(loaded.module);
-    peers.close();
-    board.detach();
+  // Work that never ended still reads and writes: its memory is left to it.
+  if (idle && board.waitForDetached(board.failed() ? kDrainTime : deadline)) {
     signals.close();
     if (arenaMemory)
       driver.memFree(arenaMemory);
