@@ -41,12 +41,14 @@ static tile matrix(const schedule_sizes *s, void *data, int64_t rows,
 }
 
 /** A tensor of [batch, rows, heads, dim] as [batch, heads, rows, dim]. */
-static tile heads(const schedule_sizes *s, void *data) {
+static tile heads(const schedule_sizes *s, void *data, int64_t batch,
+                  int64_t rows) {
+  int64_t line = s->heads * s->dim;
   tile t = {data,
             s->element,
             4,
-            {s->batch, s->heads, s->rows, s->dim},
-            {s->rows * s->heads * s->dim, s->dim, s->heads * s->dim, 1}};
+            {batch, s->heads, rows, s->dim},
+            {rows * line, s->dim, line, 1}};
   return t;
 }
 
@@ -62,9 +64,12 @@ static int32_t matmul(mercury_rt_context *context, tile a, tile b, tile c,
   return mercury_rt_launch(context, "test.matmul", &arguments);
 }
 
+/** Of `batch` batches, whose keys have `columns` rows. */
 static int32_t attend(mercury_rt_context *context, const schedule_sizes *s,
-                      void *q, void *k, void *v, schedule_results *results) {
-  tile given[] = {heads(s, q), heads(s, k), heads(s, v)};
+                      int64_t batch, int64_t columns, void *q, void *k, void *v,
+                      schedule_results *results) {
+  tile given[] = {heads(s, q, batch, s->rows), heads(s, k, batch, columns),
+                  heads(s, v, batch, columns)};
   mercury_rt_tile inputs[] = {describe(&given[0]), describe(&given[1]),
                               describe(&given[2])};
   mercury_rt_parameter parameter = {"results", (int64_t)(intptr_t)results, 0};
@@ -130,13 +135,13 @@ int32_t schedule_attention(mercury_rt_context *context, void *const *buffers) {
     }
   }
   schedule_results total, part;
-  CHECK(attend(context, s, q, k, v, &total));
+  CHECK(attend(context, s, s->batch, s->rows, q, k, v, &total));
   for (int64_t hop = 1; hop < ranks; ++hop) {
     int64_t slot = 2 * (hop - 1);
     CHECK(mercury_rt_lane_use(context, s->lanes - 1));
     CHECK(mercury_rt_wait(context, tokens[slot]));
     CHECK(mercury_rt_wait(context, tokens[slot + 1]));
-    CHECK(attend(context, s, q, arena + slot * bytes,
+    CHECK(attend(context, s, s->batch, s->rows, q, arena + slot * bytes,
                  arena + (slot + 1) * bytes, &part));
     CHECK(join(context, s));
     CHECK(merge(context, s, total, part, buffers[4], buffers[5]));
@@ -162,8 +167,10 @@ int32_t schedule_ag_gemm(mercury_rt_context *context, void *const *buffers) {
   int64_t row_bytes = s->k * s->element_bytes;
   char *a = buffers[1], *c = buffers[3], *arena = mercury_rt_arena(context);
   int64_t lease, tokens[MAX_RANKS * MAX_CHUNKS] = {0};
-  if (ranks < 0 || ranks > MAX_RANKS || s->chunks > MAX_CHUNKS)
-    return mercury_rt_fail(context, MERCURY_RT_INVALID, "too many ranks");
+  if (ranks < 0 || ranks > MAX_RANKS || s->chunks > MAX_CHUNKS ||
+      s->m % (ranks * s->chunks))
+    return mercury_rt_fail(context, MERCURY_RT_INVALID,
+                           "gathers even chunks of at most 16 ranks");
 
   CHECK(mercury_rt_lease_open(context, 0, a, rows * s->chunks * row_bytes,
                               &lease));
@@ -204,9 +211,9 @@ int32_t schedule_gemm_rs(mercury_rt_context *context, void *const *buffers) {
   char *a = buffers[1], *c = buffers[3], *arena = mercury_rt_arena(context);
   tile b = matrix(s, buffers[2], s->k, s->n);
   int64_t leases[MAX_RANKS * MAX_CHUNKS], tokens[MAX_CHUNKS] = {0};
-  if (ranks != 2 || s->chunks > MAX_CHUNKS)
+  if (ranks != 2 || s->chunks > MAX_CHUNKS || own % s->chunks)
     return mercury_rt_fail(context, MERCURY_RT_UNSUPPORTED,
-                           "adds the parts of two ranks only");
+                           "adds even chunks of the parts of two ranks only");
 
   /* The peer's part, each chunk lent as soon as it exists. */
   int64_t peer = 1 - self;

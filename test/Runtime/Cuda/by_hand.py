@@ -118,7 +118,8 @@ class Bench:
         for choice in choices:
             sizes.chunks, sizes.lanes = choice.chunks, choice.lanes
             programs[choice] = context.capture(entry, pointers(sizes, *tensors))
-            tensors[-1].fill_(torch.nan)
+            for result in tensors[3:] or tensors[2:]:
+                result.fill_(torch.nan)
             programs[choice]()
             context.synchronize()
             worst = max(worst, check())
@@ -289,7 +290,7 @@ def main() -> None:
     for shape in ATTENTION:
         if arguments.attention and shape[2] <= arguments.largest:
             attention(bench, shape, arguments.attention)
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()
     for shape in PRODUCTS:
         ag_gemm(bench, shape, arguments.ag_gemm)
         gemm_rs(bench, shape, arguments.gemm_rs)

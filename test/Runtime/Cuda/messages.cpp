@@ -1,32 +1,15 @@
-//===- messages.cpp - Messages, levels and order, on the fake driver ------===//
+//===- messages.cpp - Messages and levels, on the fake driver -------------===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bytes.h"
 #include "CudaJob.h"
 #include "Schedules.h"
-#include <cstring>
 
 static constexpr int64_t kBytes = 1024;
-
-/// Device memory of one rank, filled with one byte.
-struct Bytes {
-  explicit Bytes(int64_t size, int value = 0) : size(size) {
-    EXPECT(fake_cuda_allocate(&data, size) == 0);
-    std::memset(data, value, size);
-  }
-  ~Bytes() { fake_cuda_free(data); }
-  bool isAll(int64_t begin, int64_t end, int value) const {
-    for (int64_t i = begin; i < end; ++i)
-      if (static_cast<char *>(data)[i] != value)
-        return false;
-    return true;
-  }
-  void *data = nullptr;
-  int64_t size;
-};
 
 /// Around the ring and gathered, even and uneven, run and replayed.
 static void testRing(int64_t ranks, bool uneven) {
@@ -139,46 +122,6 @@ static void testMismatch() {
   job.expectFailure(MERCURY_RT_DEVICE, "NCCL failed in a message");
 }
 
-/// Runs are in one order, from whichever stream they are asked for.
-static void testCallers() {
-  CudaJob job({{"gpu", 2}});
-  job.description.arena_bytes = kBytes;
-  job.description.make_communicators = 1;
-  job.run([](mercury_rt_context *context, int64_t rank) {
-    schedule_sizes sizes = {};
-    sizes.m = kBytes;
-    Bytes src(kBytes), dst(kBytes), slots(2 * kBytes), seen(kBytes);
-    void *buffers[] = {&sizes, src.data, dst.data, slots.data};
-    void *streams[] = {nullptr, fake_cuda_stream(static_cast<int>(rank))};
-    mercury_rt_cuda_graph *graph = nullptr;
-    CHECK(mercury_rt_cuda_capture(context, schedule_messages, buffers, &graph));
-    for (int round = 0; round < 50; ++round) {
-      void *stream = streams[round % 3 % 2];
-      // Work of the caller, before and after, changes and keeps the bytes.
-      fake_cuda_call(stream, [&, round] {
-        std::memset(src.data, round, kBytes);
-        std::memset(dst.data, -1, kBytes);
-      });
-      CHECK(round % 4 == 0 ? mercury_rt_cuda_run(context, schedule_messages,
-                                                 buffers, stream)
-                           : mercury_rt_cuda_replay(context, graph, stream));
-      fake_cuda_call(stream, [&, round] {
-        if (dst.isAll(0, kBytes, round))
-          ++static_cast<char *>(seen.data)[round];
-      });
-      // The next one comes from another stream only when this one is over, as
-      // the bytes are the caller's.
-      if (round % 3 != 0)
-        CHECK(mercury_rt_cuda_synchronize(context));
-      fake_cuda_drain(stream);
-    }
-    EXPECT(seen.isAll(0, 50, 1));
-    mercury_rt_cuda_graph_free(context, graph);
-    return 0;
-  });
-  job.expectSuccess();
-}
-
 int main() {
   int64_t before = fake_cuda_count_objects();
   testRing(2, false);
@@ -187,5 +130,4 @@ int main() {
   testMismatch();
   testHosts();
   EXPECT(fake_cuda_count_objects() == before);
-  testCallers();
 }

@@ -113,7 +113,7 @@ static int32_t launchAttention(void *user_data,
   return 0;
 }
 
-/// The arguments of softmax_merge.mlir, here for float.
+/// The arguments of softmax-merge-gpu.mlir, here for float.
 static void merge(void **arguments) {
   auto pointer = [&](int i) { return *static_cast<float **>(arguments[i]); };
   auto number = [&](int i) { return *static_cast<int64_t *>(arguments[i]); };
@@ -192,6 +192,7 @@ static void runEach(mercury_rt_context *context, mercury_rt_entry entry,
 static void testAttention(int64_t ranks, int64_t lanes) {
   schedule_sizes sizes = {};
   sizes.lanes = lanes;
+  sizes.chunks = 2;
   sizes.element = MERCURY_RT_F32;
   sizes.element_bytes = 4;
   sizes.batch = 2;
@@ -203,7 +204,7 @@ static void testAttention(int64_t ranks, int64_t lanes) {
   int64_t all = ranks * sizes.rows, line = sizes.heads * sizes.dim;
   int64_t size = sizes.batch * sizes.rows * line;
   CudaJob job({{"gpu", ranks}});
-  job.description.arena_bytes = 2 * (ranks - 1) * size * 4;
+  job.description.arena_bytes = 2 * ranks * size * 4;
   job.kernels = {{"test.matmul", launchMatmul, nullptr},
                  {"test.attention", launchAttention, nullptr}};
   job.run([&](mercury_rt_context *context, int64_t rank) {
