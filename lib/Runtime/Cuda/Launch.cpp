@@ -52,7 +52,7 @@ int32_t Rank::findFunction(const mercury_rt_device_kernel &kernel,
       loaded.image.size() == size_t(kernel.image_bytes) &&
       std::memcmp(loaded.image.data(), bytes, kernel.image_bytes) == 0;
   if (!loaded.module || !isSame) {
-    loaded = {};
+    loaded = {}; // the module stays: a graph may still launch from it
     loaded.image.assign(bytes, kernel.image_bytes);
     MERCURY_RT_CUDA(
         driver.moduleLoadData(&loaded.module, loaded.image.c_str()));

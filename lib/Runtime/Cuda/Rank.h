@@ -19,6 +19,7 @@
 #include "lib/Runtime/Cuda/Lanes.h"
 #include "lib/Runtime/Cuda/Peers.h"
 #include "lib/Runtime/Cuda/Signals.h"
+#include <deque>
 #include <memory>
 
 struct mercury_rt_cuda_graph {
@@ -26,6 +27,8 @@ struct mercury_rt_cuda_graph {
 };
 
 namespace mercury::rt::cuda {
+
+using Clock = std::chrono::steady_clock;
 
 /// Calls the driver from a method of a rank, and returns if that failed.
 #define MERCURY_RT_CUDA(call)                                                  \
@@ -128,7 +131,7 @@ private:
   int32_t leave(Stream caller);
   int32_t openDevice(const mercury_rt_cuda_job &job);
   int32_t openSignals();
-  Result queryLanes() const;
+  Result queryLanes();
   int32_t pollLanes(bool &idle);
   std::string describeWaits();
   bool drain();
@@ -164,7 +167,8 @@ private:
   std::vector<int64_t> openings; // of leases, on each level
   bool sentMessages = false;     // since the last synchronize
   Stream lastCaller = nullptr;
-  Event ended = nullptr; // in the last caller's stream; null: nothing ran
+  std::deque<Event> runs; // the marks of their ends, until seen; oldest first
+  Clock::time_point lastProgress;
 };
 
 } // namespace mercury::rt::cuda

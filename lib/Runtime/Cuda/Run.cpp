@@ -11,10 +11,10 @@
 using namespace mercury::rt;
 using namespace mercury::rt::cuda;
 
-using Clock = std::chrono::steady_clock;
-
 /// How long the lanes may take to end once their waits were ended.
 static constexpr std::chrono::milliseconds kDrainTime(2000);
+/// As many runs are told apart when the GPU is asked how far it came.
+static constexpr size_t kMostRuns = 256;
 
 int32_t Rank::enter(Stream caller) {
   if (board.failed())
@@ -23,15 +23,19 @@ int32_t Rank::enter(Stream caller) {
   operation = "start of a run";
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   // Runs are in one order, whoever asks for them.
-  if (ended && caller != lastCaller)
-    MERCURY_RT_CUDA(driver.streamWaitEvent(caller, ended, 0));
+  if (!runs.empty() && caller != lastCaller)
+    MERCURY_RT_CUDA(driver.streamWaitEvent(caller, runs.back(), 0));
   return MERCURY_RT_OK;
 }
 
 int32_t Rank::leave(Stream caller) {
-  if (!ended)
-    MERCURY_RT_CUDA(driver.eventCreate(&ended, kEventDisableTiming));
-  MERCURY_RT_CUDA(driver.eventRecord(ended, caller));
+  Event mark = nullptr;
+  MERCURY_RT_CUDA(lanes.mark(caller, mark));
+  runs.push_back(mark);
+  if (runs.size() > kMostRuns) {
+    lanes.release(runs.front());
+    runs.pop_front();
+  }
   lastCaller = caller;
   return MERCURY_RT_OK;
 }
@@ -116,9 +120,15 @@ void Rank::free(mercury_rt_cuda_graph *graph) {
 //===----------------------------------------------------------------------===//
 
 /// Every run is joined into the first lane or into the caller's stream.
-Result Rank::queryLanes() const {
-  Result result = driver.streamQuery(lanes.first);
-  return result == kSuccess && ended ? driver.eventQuery(ended) : result;
+Result Rank::queryLanes() {
+  while (!runs.empty()) {
+    if (Result result = driver.eventQuery(runs.front()))
+      return result;
+    lanes.release(runs.front());
+    runs.pop_front();
+    lastProgress = Clock::now();
+  }
+  return driver.streamQuery(lanes.first);
 }
 
 int32_t Rank::pollLanes(bool &idle) {
@@ -138,7 +148,7 @@ int32_t Rank::pollLanes(bool &idle) {
 
 int32_t Rank::synchronize() {
   operation = "synchronize";
-  auto end = Clock::now() + deadline;
+  lastProgress = Clock::now();
   bool idle = false;
   for (int64_t round = 0;; ++round) {
     if (int32_t status = pollLanes(idle))
@@ -151,9 +161,9 @@ int32_t Rank::synchronize() {
       drain();
       return firstFailure();
     }
-    if (Clock::now() > end) {
+    if (Clock::now() > lastProgress + deadline) {
       int32_t status =
-          failWith(MERCURY_RT_DEADLINE, "the GPU was not done within " +
+          failWith(MERCURY_RT_DEADLINE, "no run ended within " +
                                             std::to_string(deadline.count()) +
                                             " ms" + describeWaits());
       drain();
@@ -213,8 +223,6 @@ Rank::~Rank() {
   for (Communicator communicator : ownCommunicators)
     board.failed() ? nccl->commAbort(communicator)
                    : nccl->commDestroy(communicator);
-  if (ended && idle)
-    driver.eventDestroy(ended);
   lanes.close(idle);
   if (idle)
     for (auto &[key, loaded] : images)

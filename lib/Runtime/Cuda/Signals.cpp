@@ -7,6 +7,7 @@
 
 #include "lib/Runtime/Cuda/Signals.h"
 #include "mercury-rt/cuda.h"
+#include <algorithm>
 
 using namespace mercury::rt::cuda;
 
@@ -40,29 +41,43 @@ void Signals::close() {
   words = 0;
 }
 
+/// The driver takes 256 operations at once.
+static constexpr size_t kMostWords = 128;
+
 Result
 Signals::send(Stream stream,
               const std::vector<std::pair<int64_t, Word>> &targets) const {
-  std::vector<MemOp> operations;
-  for (const auto &[rank, word] : targets)
-    operations.push_back({kWriteValue32,
-                          peers.at(rank) + at(word) * sizeof(uint32_t), 1, 0, 0,
-                          0});
-  return driver.streamBatchMemOp(stream, operations.size(), operations.data(),
-                                 0);
+  for (size_t begin = 0; begin < targets.size(); begin += kMostWords) {
+    std::vector<MemOp> operations;
+    size_t end = std::min(targets.size(), begin + kMostWords);
+    for (size_t i = begin; i < end; ++i) {
+      const auto &[rank, word] = targets[i];
+      DevicePtr address = peers.at(rank) + at(word) * sizeof(uint32_t);
+      operations.push_back({kWriteValue32, address, 1, 0, 0, 0});
+    }
+    if (Result result = driver.streamBatchMemOp(stream, operations.size(),
+                                                operations.data(), 0))
+      return result;
+  }
+  return kSuccess;
 }
 
 Result Signals::receive(Stream stream, const std::vector<Word> &awaited) const {
-  std::vector<MemOp> operations;
-  for (int operation : {kWaitValue32, kWriteValue32})
-    for (const Word &word : awaited)
-      operations.push_back({operation, words + at(word) * sizeof(uint32_t),
-                            operation == kWaitValue32, kWaitGreaterOrEqual, 0,
-                            0});
-  if (operations.empty())
-    return kSuccess;
-  return driver.streamBatchMemOp(stream, operations.size(), operations.data(),
-                                 0);
+  for (size_t begin = 0; begin < awaited.size(); begin += kMostWords) {
+    std::vector<MemOp> operations;
+    size_t end = std::min(awaited.size(), begin + kMostWords);
+    for (int operation : {kWaitValue32, kWriteValue32})
+      for (size_t i = begin; i < end; ++i) {
+        DevicePtr address = words + at(awaited[i]) * sizeof(uint32_t);
+        uint64_t value = operation == kWaitValue32;
+        operations.push_back(
+            {operation, address, value, kWaitGreaterOrEqual, 0, 0});
+      }
+    if (Result result = driver.streamBatchMemOp(stream, operations.size(),
+                                                operations.data(), 0))
+      return result;
+  }
+  return kSuccess;
 }
 
 Result Signals::poison(Stream stream) const {

@@ -128,9 +128,30 @@ static void testLanes() {
   job.expectSuccess();
 }
 
+/// A long queue is not a late peer: the deadline is that of one run.
+static void testQueue() {
+  fake_cuda_define("sleep", 0, [](void **) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  CudaJob job({{"gpu", 1}});
+  job.description.deadline_ms = 250;
+  job.run([](mercury_rt_context *context, int64_t) {
+    auto entry = [](mercury_rt_context *context, void *const *) {
+      mercury_rt_device_kernel kernel = {"fake",    5, "sleep", {1, 1, 1},
+                                         {1, 1, 1}, 0, nullptr};
+      return mercury_rt_device_launch(context, &kernel);
+    };
+    for (int round = 0; round < 6; ++round)
+      CHECK(mercury_rt_cuda_run(context, entry, nullptr, nullptr));
+    return mercury_rt_cuda_synchronize(context);
+  });
+  job.expectSuccess();
+}
+
 int main() {
   fake_cuda_define("copy_and_add", 3, copyAndAddOnDevice);
   testCallers();
   testRuns();
   testLanes();
+  testQueue();
 }

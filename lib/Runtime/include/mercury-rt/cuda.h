@@ -54,7 +54,8 @@ typedef struct mercury_rt_cuda_job {
   const char *rendezvous;
 
   int64_t arena_bytes; /**< of this rank */
-  int64_t deadline_ms; /**< the longest wait for a peer; 0 takes the default */
+  /** The longest wait for a peer, and the longest run; 0 takes the default. */
+  int64_t deadline_ms;
 
   /** For each level, an ncclComm_t over this rank's group on it, ordered by
       group rank, or null. The caller keeps it, and ends it after the context.
@@ -113,9 +114,9 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_replay(mercury_rt_context *context,
 MERCURY_RT_EXPORT void mercury_rt_cuda_graph_free(mercury_rt_context *context,
                                                   mercury_rt_cuda_graph *graph);
 
-/** Waits for everything in the lanes. Returns the first failure of the job,
-    MERCURY_RT_DEADLINE, naming the peers that were waited for, if this takes
-    longer than the deadline. */
+/** Waits for everything in the lanes. Returns the first failure of the job:
+    MERCURY_RT_DEADLINE, naming the peers that were not heard from, if no run
+    ends within the deadline, which thus bounds the longest run. */
 MERCURY_RT_EXPORT int32_t
 mercury_rt_cuda_synchronize(mercury_rt_context *context);
 
