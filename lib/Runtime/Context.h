@@ -13,6 +13,7 @@
 #ifndef LIB_RUNTIME_CONTEXT_H
 #define LIB_RUNTIME_CONTEXT_H
 
+#include "mercury-rt/lane.h"
 #include "mercury-rt/runtime.h"
 #include <string>
 
@@ -41,6 +42,12 @@ struct mercury_rt_context {
   virtual int32_t launch(const char *name,
                          const mercury_rt_launch_arguments *arguments) = 0;
   virtual int32_t fail(int32_t code, const char *message) = 0;
+
+  virtual int32_t useLane(int64_t lane);
+  virtual int32_t markLane(int64_t *token);
+  virtual int32_t copy(const void *src, int64_t srcPitch, void *dst,
+                       int64_t dstPitch, int64_t rowBytes, int64_t rows);
+  virtual int32_t deviceLaunch(const mercury_rt_device_kernel &kernel);
 };
 
 namespace mercury::rt {

@@ -5,6 +5,8 @@
 |*
 \*===----------------------------------------------------------------------===*/
 
+#include "mercury-rt/cuda.h"
+#include "mercury-rt/lane.h"
 #include "mercury-rt/runtime.h"
 #include "mercury-rt/sim.h"
 #include <stddef.h>

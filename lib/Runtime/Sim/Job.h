@@ -13,8 +13,8 @@
 #ifndef LIB_RUNTIME_SIM_JOB_H
 #define LIB_RUNTIME_SIM_JOB_H
 
+#include "lib/Runtime/Mesh.h"
 #include "lib/Runtime/Sim/Lease.h"
-#include "lib/Runtime/Sim/Mesh.h"
 #include "lib/Runtime/Sim/Rank.h"
 #include "lib/Runtime/Sim/Wire.h"
 #include "mercury-rt/sim.h"

@@ -10,15 +10,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LIB_RUNTIME_SIM_MESH_H
-#define LIB_RUNTIME_SIM_MESH_H
+#ifndef LIB_RUNTIME_MESH_H
+#define LIB_RUNTIME_MESH_H
 
 #include "mercury-rt/runtime.h"
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace mercury::rt::sim {
+namespace mercury::rt {
 
 /// The levels, outermost first; ranks are row-major.
 struct Mesh {
@@ -107,6 +107,6 @@ struct Mesh {
   }
 };
 
-} // namespace mercury::rt::sim
+} // namespace mercury::rt
 
-#endif // LIB_RUNTIME_SIM_MESH_H
+#endif // LIB_RUNTIME_MESH_H

@@ -1,0 +1,164 @@
+//===- Message.cpp - Messages and collectives by NCCL ---------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Cuda/Rank.h"
+
+using namespace mercury::rt;
+using namespace mercury::rt::cuda;
+
+#define MERCURY_RT_NCCL(call)                                                  \
+  if (NcclResult result_ = (call); result_ && result_ != kNcclInProgress)      \
+  return ncclFailure(result_, #call)
+
+int32_t Rank::makeCommunicators() {
+  for (int64_t level = 0; level < mesh.levels(); ++level) {
+    if (communicators[level] || !isLocal[level])
+      continue;
+    operation = "communicator of " + mesh.levelName(level);
+    NcclUniqueId id = {};
+    int64_t self = mesh.groupRank(number, level);
+    if (self == 0)
+      MERCURY_RT_NCCL(nccl->getUniqueId(&id));
+    if (std::string problem = board.passUniqueId(level, id); !problem.empty())
+      return failWith(MERCURY_RT_DEADLINE, problem);
+    MERCURY_RT_NCCL(
+        nccl->commInitRank(&communicators[level], mesh.sizes[level], id, self));
+    ownCommunicators.push_back(communicators[level]);
+  }
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::findCommunicator(int64_t level, Communicator &found) {
+  found = communicators[level];
+  if (found)
+    return MERCURY_RT_OK;
+  return failWith(MERCURY_RT_UNSUPPORTED,
+                  "no communicator was given for " + mesh.levelName(level) +
+                      "; pass one, or ask for it by make_communicators");
+}
+
+int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
+                            int64_t sendBytes, int64_t recvFrom, void *dst,
+                            int64_t recvBytes, int64_t *token) {
+  if (int32_t status = begin("exchange", level))
+    return status;
+  if (!token)
+    return invalid("no place for the token; pass a pointer to one");
+  *token = 0;
+  int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
+  bool sends = sendBytes != 0, receives = recvBytes != 0;
+  if (sendBytes < 0 || recvBytes < 0)
+    return invalid("cannot send " + std::to_string(sendBytes) +
+                   " bytes and receive " + std::to_string(recvBytes) +
+                   "; sizes start at 0");
+  for (auto [used, peer] : {std::pair(sends, sendTo), {receives, recvFrom}})
+    if (used && (peer < 0 || peer >= members))
+      return invalid("there is no group rank " + std::to_string(peer) +
+                     "; group ranks go from 0 to " +
+                     std::to_string(members - 1));
+  if ((sends && !src) || (receives && !dst))
+    return invalid("a side that is not empty has no memory; pass its address");
+  bool isLocalCopy = sends && receives && sendTo == self && recvFrom == self;
+  if (!isLocalCopy &&
+      ((sends && sendTo == self) || (receives && recvFrom == self)))
+    return invalid("names this rank on one side only; a local copy names it on "
+                   "both");
+  if (isLocalCopy && sendBytes != recvBytes)
+    return failWith(MERCURY_RT_MISMATCH, "copies " + std::to_string(sendBytes) +
+                                             " bytes into " +
+                                             std::to_string(recvBytes));
+  if (!sends && !receives)
+    return MERCURY_RT_OK;
+
+  Communicator communicator = nullptr;
+  if (!isLocalCopy)
+    if (int32_t status = findCommunicator(level, communicator))
+      return status;
+  MERCURY_RT_CUDA(lanes.fork(lanes.messages));
+  sentMessages = true;
+  if (isLocalCopy) {
+    if (int32_t status = copyInto(lanes.messages, src, sendBytes, dst,
+                                  sendBytes, sendBytes, 1))
+      return status;
+  } else {
+    MERCURY_RT_NCCL(nccl->groupStart());
+    if (sends)
+      MERCURY_RT_NCCL(nccl->send(src, sendBytes, kNcclInt8, sendTo,
+                                 communicator, lanes.messages));
+    if (receives)
+      MERCURY_RT_NCCL(nccl->recv(dst, recvBytes, kNcclInt8, recvFrom,
+                                 communicator, lanes.messages));
+    MERCURY_RT_NCCL(nccl->groupEnd());
+  }
+  Event mark = nullptr;
+  MERCURY_RT_CUDA(lanes.mark(lanes.messages, mark));
+  return start(mark, 0, token);
+}
+
+int32_t Rank::allGatherStart(int64_t level, const void *src, int64_t sendBytes,
+                             void *dst, int64_t slotBytes,
+                             const int64_t *bytesOfMember, int64_t *token) {
+  if (int32_t status = begin("all_gather", level))
+    return status;
+  if (!token || !bytesOfMember)
+    return invalid("no place for the token or no table of the members' bytes; "
+                   "pass both");
+  *token = 0;
+  int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
+  bool isEven = true, isEmpty = true;
+  for (int64_t member = 0; member < members; ++member) {
+    int64_t bytes = bytesOfMember[member];
+    if (bytes < 0 || bytes > slotBytes)
+      return invalid("the part of group rank " + std::to_string(member) +
+                     " is of " + std::to_string(bytes) +
+                     " bytes; sizes go from 0 to those of a slot, " +
+                     std::to_string(slotBytes));
+    isEven &= bytes == slotBytes;
+    isEmpty &= bytes == 0;
+  }
+  if (bytesOfMember[self] != sendBytes)
+    return invalid("sends " + std::to_string(sendBytes) +
+                   " bytes but the table says " +
+                   std::to_string(bytesOfMember[self]) + " for this rank");
+  if (isEmpty)
+    return MERCURY_RT_OK;
+  if (!dst || (sendBytes && !src))
+    return invalid("a part that is not empty has no memory; pass its address");
+
+  Communicator communicator = nullptr;
+  if (int32_t status = findCommunicator(level, communicator))
+    return status;
+  Stream lane = lanes.messages;
+  MERCURY_RT_CUDA(lanes.fork(lane));
+  sentMessages = true;
+  char *slots = static_cast<char *>(dst);
+  if (isEven) {
+    MERCURY_RT_NCCL(
+        nccl->allGather(src, slots, slotBytes, kNcclInt8, communicator, lane));
+  } else {
+    char *own = slots + self * slotBytes;
+    if (sendBytes && own != src)
+      if (int32_t status =
+              copyInto(lane, src, sendBytes, own, sendBytes, sendBytes, 1))
+        return status;
+    MERCURY_RT_NCCL(nccl->groupStart());
+    for (int64_t member = 0; member < members; ++member) {
+      if (member == self)
+        continue;
+      if (sendBytes)
+        MERCURY_RT_NCCL(
+            nccl->send(src, sendBytes, kNcclInt8, member, communicator, lane));
+      if (int64_t bytes = bytesOfMember[member])
+        MERCURY_RT_NCCL(nccl->recv(slots + member * slotBytes, bytes, kNcclInt8,
+                                   member, communicator, lane));
+    }
+    MERCURY_RT_NCCL(nccl->groupEnd());
+  }
+  Event mark = nullptr;
+  MERCURY_RT_CUDA(lanes.mark(lane, mark));
+  return start(mark, 0, token);
+}

@@ -1,0 +1,190 @@
+//===- Open.cpp - Entry to the backend for GPUs ---------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Refuses a job that makes no sense, opens one that does, and hands the C
+// functions over to its context.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Cuda/Rank.h"
+#include <new>
+
+using namespace mercury::rt;
+using namespace mercury::rt::cuda;
+
+/// Longer than any run, and small enough for all arithmetic on times.
+static constexpr int64_t kDayMs = 24 * 60 * 60 * 1000;
+static constexpr int64_t kMaxRanks = 1 << 20;
+
+/// What is wrong with the job; empty if nothing is.
+static std::string check(const mercury_rt_cuda_job &job) {
+  if (job.abi_version != MERCURY_RT_ABI_VERSION)
+    return "it was made for version " + std::to_string(job.abi_version) +
+           " of the runtime's ABI and this is version " +
+           std::to_string(MERCURY_RT_ABI_VERSION) + "; rebuild its caller";
+  if (job.number_of_levels < 0)
+    return "its mesh has " + std::to_string(job.number_of_levels) + " levels";
+  if (job.number_of_levels > 0 && (!job.level_sizes || !job.level_names))
+    return "its mesh has levels without sizes or names";
+  int64_t ranks = 1;
+  for (int64_t level = 0; level < job.number_of_levels; ++level) {
+    int64_t size = job.level_sizes[level];
+    if (!job.level_names[level])
+      return "level number " + std::to_string(level) + " has no name";
+    if (size < 1 || size > kMaxRanks / ranks)
+      return "level '" + std::string(job.level_names[level]) + "' has size " +
+             std::to_string(size) + "; sizes start at 1";
+    ranks *= size;
+  }
+  if (job.rank < 0 || job.rank >= ranks)
+    return "there is no rank " + std::to_string(job.rank) +
+           "; ranks go from 0 to " + std::to_string(ranks - 1);
+  if (job.arena_bytes < 0)
+    return "its arena has " + std::to_string(job.arena_bytes) + " bytes";
+  if (job.deadline_ms < 0 || job.deadline_ms > kDayMs)
+    return "the deadline of " + std::to_string(job.deadline_ms) +
+           " ms is not within a day";
+  if (job.number_of_kernels < 0 || (job.number_of_kernels && !job.kernels))
+    return "it has " + std::to_string(job.number_of_kernels) +
+           " kernels and no table of them";
+  for (int64_t i = 0; i < job.number_of_kernels; ++i)
+    if (!job.kernels[i].name || !job.kernels[i].function)
+      return "kernel number " + std::to_string(i) +
+             " has no name or no function";
+  if (!job.rendezvous || !*job.rendezvous)
+    return "it names no rendezvous file; give the same new path to every rank";
+  return "";
+}
+
+static int32_t refuse(int32_t status, const std::string &problem) {
+  setLastError("cannot open the CUDA backend: " + problem);
+  return status;
+}
+
+int32_t Rank::openDevice(const mercury_rt_cuda_job &job) {
+  int devices = 0;
+  MERCURY_RT_CUDA(driver.deviceGetCount(&devices));
+  if (job.device < 0 || job.device >= devices)
+    return invalid("there is no GPU " + std::to_string(job.device) +
+                   "; this process sees " + std::to_string(devices));
+  MERCURY_RT_CUDA(driver.deviceGet(&device, job.device));
+  // The context that PyTorch and every other library use too.
+  MERCURY_RT_CUDA(driver.primaryCtxRetain(&deviceContext, device));
+  MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
+  MERCURY_RT_CUDA(lanes.open());
+  if (job.arena_bytes) {
+    MERCURY_RT_CUDA(driver.memAlloc(&arenaMemory, job.arena_bytes));
+    // All ones is NaN in every float type: what was never written shows.
+    MERCURY_RT_CUDA(
+        driver.memsetD8Async(arenaMemory, 0xFF, job.arena_bytes, lanes.first));
+  }
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::openSignals() {
+  operation = "meeting the other ranks";
+  MERCURY_RT_CUDA(signals.open(lanes.control));
+  Exported own = {};
+  uint64_t offset = 0;
+  if (board.ranks.size() > 1)
+    MERCURY_RT_CUDA(peers.share(signals.memory(), own, offset));
+  // The allocation is the driver's whole one, so nothing lies before.
+  if (std::string problem = board.attach(own); !problem.empty())
+    return board.failed() ? firstFailure()
+                          : failWith(MERCURY_RT_DEADLINE, problem);
+  for (int64_t rank : board.ranks) {
+    DevicePtr words = 0;
+    if (rank == number)
+      continue;
+    MERCURY_RT_CUDA(peers.map(rank, board.signals(rank), words));
+    signals.addPeer(rank, words);
+  }
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::open(const mercury_rt_cuda_job &job) {
+  if (std::string problem = board.map(job.rendezvous); !problem.empty())
+    return refuse(MERCURY_RT_INVALID, problem);
+  operation = "opening GPU " + std::to_string(job.device);
+  communicators.resize(mesh.levels(), nullptr);
+  for (int64_t level = 0; job.communicators && level < mesh.levels(); ++level)
+    communicators[level] = static_cast<Communicator>(job.communicators[level]);
+  if (int32_t status = openDevice(job))
+    return status;
+  if (int32_t status = openSignals())
+    return status;
+  return job.make_communicators ? makeCommunicators() : MERCURY_RT_OK;
+}
+
+int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
+                             mercury_rt_context **context) {
+  std::string problem = !job ? "there is no job" : check(*job);
+  if (!problem.empty() || !context)
+    return refuse(MERCURY_RT_INVALID,
+                  problem.empty() ? "no place for the context" : problem);
+  const Driver *driver =
+      openDriver(job->cuda_library ? job->cuda_library : "", problem);
+  if (!driver)
+    return refuse(MERCURY_RT_DEVICE, problem);
+  bool needsNccl = job->make_communicators;
+  for (int64_t level = 0; job->communicators && level < job->number_of_levels;
+       ++level)
+    needsNccl |= job->communicators[level] != nullptr;
+  const Nccl *nccl = nullptr;
+  if (needsNccl &&
+      !(nccl = openNccl(job->nccl_library ? job->nccl_library : "", problem)))
+    return refuse(MERCURY_RT_DEVICE, problem);
+
+  Mesh mesh;
+  for (int64_t level = 0; level < job->number_of_levels; ++level) {
+    mesh.names.push_back(job->level_names[level]);
+    mesh.sizes.push_back(job->level_sizes[level]);
+  }
+  try {
+    auto rank = std::make_unique<Rank>(*job, std::move(mesh), *driver, nccl);
+    if (int32_t status = rank->open(*job))
+      return status;
+    *context = rank.release();
+    return MERCURY_RT_OK;
+  } catch (const std::bad_alloc &) {
+    return refuse(MERCURY_RT_RESOURCE, "no memory on the host");
+  }
+}
+
+void mercury_rt_cuda_close(mercury_rt_context *context) { delete context; }
+
+void *mercury_rt_cuda_stream(mercury_rt_context *context) {
+  return static_cast<Rank *>(context)->stream();
+}
+
+int32_t mercury_rt_cuda_run(mercury_rt_context *context, mercury_rt_entry entry,
+                            void *const *buffers, void *caller) {
+  return static_cast<Rank *>(context)->run(entry, buffers,
+                                           static_cast<Stream>(caller));
+}
+
+int32_t mercury_rt_cuda_capture(mercury_rt_context *context,
+                                mercury_rt_entry entry, void *const *buffers,
+                                mercury_rt_cuda_graph **graph) {
+  return static_cast<Rank *>(context)->capture(entry, buffers, graph);
+}
+
+int32_t mercury_rt_cuda_replay(mercury_rt_context *context,
+                               mercury_rt_cuda_graph *graph, void *caller) {
+  return static_cast<Rank *>(context)->replay(*graph,
+                                              static_cast<Stream>(caller));
+}
+
+void mercury_rt_cuda_graph_free(mercury_rt_context *context,
+                                mercury_rt_cuda_graph *graph) {
+  if (graph)
+    static_cast<Rank *>(context)->free(graph);
+}
+
+int32_t mercury_rt_cuda_synchronize(mercury_rt_context *context) {
+  return static_cast<Rank *>(context)->synchronize();
+}

@@ -1,0 +1,176 @@
+//===- Rank.h - The context of one rank on its GPU --------------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The operations of one rank, each put into its lane: Lease.cpp has those that
+// read a peer's memory, Message.cpp those of NCCL, Launch.cpp the kernels, and
+// Run.cpp runs, captures and their end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_RUNTIME_CUDA_RANK_H
+#define LIB_RUNTIME_CUDA_RANK_H
+
+#include "lib/Runtime/Context.h"
+#include "lib/Runtime/Cuda/Board.h"
+#include "lib/Runtime/Cuda/Lanes.h"
+#include "lib/Runtime/Cuda/Peers.h"
+#include "lib/Runtime/Cuda/Signals.h"
+#include <deque>
+#include <memory>
+
+struct mercury_rt_cuda_graph {
+  mercury::rt::cuda::GraphExec exec;
+};
+
+namespace mercury::rt::cuda {
+
+using Clock = std::chrono::steady_clock;
+
+/// Calls the driver from a method of a rank, and returns if that failed.
+#define MERCURY_RT_CUDA(call)                                                  \
+  if (Result result_ = (call))                                                 \
+  return deviceFailure(result_, #call)
+
+class Rank final : public mercury_rt_context {
+public:
+  Rank(const mercury_rt_cuda_job &job, Mesh mesh, const Driver &driver,
+       const Nccl *nccl);
+  ~Rank() override;
+
+  /// Comes to the other ranks. What is wrong is returned with its status.
+  int32_t open(const mercury_rt_cuda_job &job);
+
+  int64_t groupRank(int64_t level) override;
+  int64_t groupSize(int64_t level) override;
+  void *arena() override { return reinterpret_cast<void *>(arenaMemory); }
+  int32_t exchangeStart(int64_t level, int64_t sendTo, const void *src,
+                        int64_t sendBytes, int64_t recvFrom, void *dst,
+                        int64_t recvBytes, int64_t *token) override;
+  int32_t allGatherStart(int64_t level, const void *src, int64_t sendBytes,
+                         void *dst, int64_t slotBytes,
+                         const int64_t *bytesOfMember, int64_t *token) override;
+  int32_t wait(int64_t token) override;
+  int32_t leaseOpen(int64_t level, const void *base, int64_t bytes,
+                    int64_t *lease) override;
+  int32_t leaseAddress(int64_t lease, int64_t peer, const void **base) override;
+  int32_t pullStart(int64_t lease, int64_t peer, const void *src,
+                    int64_t srcPitch, void *dst, int64_t dstPitch,
+                    int64_t rowBytes, int64_t rows, int64_t *token) override;
+  int32_t leaseClose(int64_t lease) override;
+  int32_t fail(int32_t code, const char *message) override;
+  Stream stream();
+  int32_t useLane(int64_t lane) override;
+  int32_t markLane(int64_t *token) override;
+  int32_t copy(const void *src, int64_t srcPitch, void *dst, int64_t dstPitch,
+               int64_t rowBytes, int64_t rows) override;
+  int32_t launch(const char *name,
+                 const mercury_rt_launch_arguments *arguments) override;
+  int32_t deviceLaunch(const mercury_rt_device_kernel &kernel) override;
+
+  int32_t run(mercury_rt_entry entry, void *const *buffers, Stream caller);
+  int32_t capture(mercury_rt_entry entry, void *const *buffers,
+                  mercury_rt_cuda_graph **graph);
+  int32_t replay(const mercury_rt_cuda_graph &graph, Stream caller);
+  void free(mercury_rt_cuda_graph *graph);
+  int32_t synchronize();
+
+private:
+  /// A start that was not waited for yet.
+  struct Token {
+    Event mark;
+    int64_t lease; // that it reads under, or 0
+  };
+
+  struct Lease {
+    int64_t level, slot, number; // its opening on the level, from 1
+    const char *base;
+    int64_t bytes;
+    std::vector<const char *> addresses; // of each member's memory, if known
+    std::vector<bool> isKnown;
+  };
+
+  struct LoadedImage {
+    std::string image;
+    Module module = nullptr;
+    std::map<std::string, Function, std::less<>> functions;
+  };
+
+  // How every operation begins and ends.
+  int32_t begin(std::string_view kind, int64_t level);
+  int32_t start(Event mark, int64_t lease, int64_t *token);
+  int32_t invalid(const std::string &text) {
+    return failWith(MERCURY_RT_INVALID, text);
+  }
+  int32_t failWith(int32_t code, const std::string &text);
+  int32_t deviceFailure(Result result, const char *call);
+  int32_t ncclFailure(NcclResult result, const char *call);
+  int32_t firstFailure();
+
+  int32_t copyInto(Stream lane, const void *src, int64_t srcPitch, void *dst,
+                   int64_t dstPitch, int64_t rowBytes, int64_t rows);
+  int32_t checkLease(int64_t lease, int64_t peer, std::string_view kind);
+  /// Waits until a peer's host has opened the lease too, and finds its memory.
+  int32_t know(Lease &lease, int64_t peer);
+  int32_t findPullLane(int64_t owner, Stream &lane);
+  /// Puts the signals that wait for each other's company into their lanes.
+  int32_t sendOpened();
+  int32_t receiveClosed();
+  int32_t flushSignals();
+  int32_t waitForReaders(LeaseRecord &record, int64_t level);
+  int32_t findCommunicator(int64_t level, Communicator &found);
+  int32_t makeCommunicators();
+  int32_t findFunction(const mercury_rt_device_kernel &kernel,
+                       Function &function);
+
+  int32_t callEntry(mercury_rt_entry entry, void *const *buffers);
+  int32_t enter(Stream caller);
+  int32_t leave(Stream caller);
+  int32_t openDevice(const mercury_rt_cuda_job &job);
+  int32_t openSignals();
+  Result queryLanes();
+  int32_t pollLanes(bool &idle);
+  std::string describeWaits();
+  bool drain();
+
+  const Mesh mesh;
+  const int64_t number; // its global rank
+  const std::vector<bool> isLocal;
+  const std::chrono::milliseconds deadline;
+  const Driver &driver;
+  const Nccl *const nccl; // null if no level has a communicator
+
+  Device device = 0;
+  Context deviceContext = nullptr;
+  DevicePtr arenaMemory = 0;
+  Board board;
+  Lanes lanes;
+  Peers peers;
+  Signals signals;
+  std::vector<Communicator> communicators; // of each level; null for none
+  std::vector<Communicator> ownCommunicators;
+  std::map<std::pair<const void *, int64_t>, LoadedImage> images;
+  std::map<std::string, mercury_rt_kernel, std::less<>> kernels;
+
+  // Signals of calls in a row go together: each costs some microseconds.
+  std::vector<std::pair<int64_t, Signals::Word>> opened; // to send to a rank
+  std::map<int64_t, std::vector<Signals::Word>> awaited; // before its pulls
+  std::vector<Signals::Word> closed;                     // to receive
+
+  int64_t operations = 0;
+  std::string operation; // what a message says was under way
+  std::map<int64_t, Token> tokens;
+  std::map<int64_t, Lease> leases;
+  std::vector<int64_t> openings; // of leases, on each level
+  bool sentMessages = false;     // since the last synchronize
+  Stream lastCaller = nullptr;
+  std::deque<Event> runs; // the marks of their ends, until seen; oldest first
+  Clock::time_point lastProgress;
+};
+
+} // namespace mercury::rt::cuda
+
+#endif // LIB_RUNTIME_CUDA_RANK_H

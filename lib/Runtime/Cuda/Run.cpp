@@ -1,0 +1,238 @@
+//===- Run.cpp - Runs, captures, and the end of both ----------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Cuda/Rank.h"
+#include <thread>
+
+using namespace mercury::rt;
+using namespace mercury::rt::cuda;
+
+/// How long the lanes may take to end once their waits were ended.
+static constexpr std::chrono::milliseconds kDrainTime(2000);
+/// As many runs are told apart when the GPU is asked how far it came.
+static constexpr size_t kMostRuns = 256;
+
+int32_t Rank::enter(Stream caller) {
+  if (board.failed())
+    return firstFailure();
+  operations = 0;
+  operation = "start of a run";
+  MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
+  // Runs are in one order, whoever asks for them.
+  if (!runs.empty() && caller != lastCaller)
+    MERCURY_RT_CUDA(driver.streamWaitEvent(caller, runs.back(), 0));
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::leave(Stream caller) {
+  Event mark = nullptr;
+  MERCURY_RT_CUDA(lanes.mark(caller, mark));
+  runs.push_back(mark);
+  if (runs.size() > kMostRuns) {
+    lanes.release(runs.front());
+    runs.pop_front();
+  }
+  lastCaller = caller;
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::callEntry(mercury_rt_entry entry, void *const *buffers) {
+  int32_t status = entry(this, buffers);
+  if (board.failed())
+    return firstFailure();
+  if (status == MERCURY_RT_OK)
+    status = flushSignals();
+  MERCURY_RT_CUDA(lanes.joinAll());
+  if (status != MERCURY_RT_OK)
+    return failWith(status, "the program returned this status");
+  if (!tokens.empty())
+    return failWith(MERCURY_RT_TOKEN,
+                    "the program returned without waiting for token " +
+                        std::to_string(tokens.begin()->first) +
+                        "; wait once for each");
+  if (!leases.empty())
+    return failWith(MERCURY_RT_LEASE,
+                    "the program returned without closing "
+                    "lease " +
+                        std::to_string(leases.begin()->first) +
+                        "; close each once");
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::run(mercury_rt_entry entry, void *const *buffers, Stream caller) {
+  if (int32_t status = enter(caller))
+    return status;
+  MERCURY_RT_CUDA(lanes.order(caller, lanes.first));
+  if (int32_t status = callEntry(entry, buffers))
+    return status;
+  MERCURY_RT_CUDA(lanes.order(lanes.first, caller));
+  return leave(caller);
+}
+
+int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
+                      mercury_rt_cuda_graph **graph) {
+  if (board.failed())
+    return firstFailure();
+  operations = 0;
+  operation = "capture";
+  MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
+  // Relaxed: a kernel of a library may allocate while it is captured.
+  MERCURY_RT_CUDA(driver.streamBeginCapture(lanes.first, kCaptureModeRelaxed));
+  int32_t status = callEntry(entry, buffers);
+  Graph captured = nullptr;
+  Result ended = driver.streamEndCapture(lanes.first, &captured);
+  if (status != MERCURY_RT_OK) {
+    if (captured)
+      driver.graphDestroy(captured);
+    return status;
+  }
+  operation = "end of a capture";
+  MERCURY_RT_CUDA(ended);
+  GraphExec exec = nullptr;
+  Result made = driver.graphInstantiate(&exec, captured, 0);
+  driver.graphDestroy(captured);
+  MERCURY_RT_CUDA(made);
+  *graph = new mercury_rt_cuda_graph{exec};
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::replay(const mercury_rt_cuda_graph &graph, Stream caller) {
+  if (int32_t status = enter(caller))
+    return status;
+  operation = "replay";
+  // In the caller's own stream: two more marks would cost some microseconds.
+  MERCURY_RT_CUDA(driver.graphLaunch(graph.exec, caller));
+  return leave(caller);
+}
+
+void Rank::free(mercury_rt_cuda_graph *graph) {
+  driver.ctxSetCurrent(deviceContext);
+  driver.graphExecDestroy(graph->exec);
+  delete graph;
+}
+
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+/// Every run is joined into the first lane or into the caller's stream.
+Result Rank::queryLanes() {
+  while (!runs.empty()) {
+    if (Result result = driver.eventQuery(runs.front()))
+      return result;
+    lanes.release(runs.front());
+    runs.pop_front();
+    lastProgress = Clock::now();
+  }
+  return driver.streamQuery(lanes.first);
+}
+
+int32_t Rank::pollLanes(bool &idle) {
+  Result result = queryLanes();
+  idle = result == kSuccess;
+  if (result != kSuccess && result != kNotReady)
+    MERCURY_RT_CUDA(result);
+  for (Communicator communicator : communicators) {
+    NcclResult error = 0;
+    if (sentMessages && communicator &&
+        nccl->commGetAsyncError(communicator, &error) == 0 && error &&
+        error != kNcclInProgress)
+      return ncclFailure(error, "a message");
+  }
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::synchronize() {
+  operation = "synchronize";
+  lastProgress = Clock::now();
+  bool idle = false;
+  for (int64_t round = 0;; ++round) {
+    if (int32_t status = pollLanes(idle))
+      return status;
+    if (idle && !board.failed()) {
+      sentMessages = false;
+      return MERCURY_RT_OK;
+    }
+    if (board.failed()) {
+      drain();
+      return firstFailure();
+    }
+    if (Clock::now() > lastProgress + deadline) {
+      int32_t status =
+          failWith(MERCURY_RT_DEADLINE, "no run ended within " +
+                                            std::to_string(deadline.count()) +
+                                            " ms" + describeWaits());
+      drain();
+      return status;
+    }
+    if (round > 1000)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+/// Which signals have not come, of the slots in which any is awaited.
+std::string Rank::describeWaits() {
+  std::vector<uint32_t> values;
+  if (signals.read(lanes.control, values) != kSuccess)
+    return "";
+  std::string text;
+  for (int64_t level = 0; level < mesh.levels(); ++level) {
+    // The slot of the last lease: its words are 0 where a peer was not heard.
+    if (openings[level] == 0)
+      continue;
+    int64_t slot = (openings[level] - 1) % MERCURY_RT_CUDA_MAX_LEASES;
+    for (int64_t member = 0; member < mesh.sizes[level]; ++member) {
+      if (member == mesh.groupRank(number, level))
+        continue;
+      bool ready = values[signals.at({level, slot, member, Signal::Ready})];
+      bool done = values[signals.at({level, slot, member, Signal::Done})];
+      if (!ready && !done)
+        text += "; not heard from group rank " + std::to_string(member) +
+                " on " + mesh.levelName(level) + " about its last lease";
+    }
+  }
+  return text + "; look for a rank that ended, failed, or is late";
+}
+
+/// Ends this rank's own waits until nothing is left in its lanes. Only for a
+/// context that will get no more work: one that failed or is closed.
+bool Rank::drain() {
+  auto end = Clock::now() + kDrainTime;
+  while (queryLanes() == kNotReady) {
+    if (Clock::now() > end)
+      return false;
+    signals.poison(lanes.control);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  peers.close();
+  board.detach();
+  return true;
+}
+
+Rank::~Rank() {
+  if (!deviceContext)
+    return;
+  driver.ctxSetCurrent(deviceContext);
+  if (!board.failed())
+    synchronize();
+  bool idle = drain();
+  for (Communicator communicator : ownCommunicators)
+    board.failed() ? nccl->commAbort(communicator)
+                   : nccl->commDestroy(communicator);
+  lanes.close(idle);
+  if (idle)
+    for (auto &[key, loaded] : images)
+      if (loaded.module)
+        driver.moduleUnload(loaded.module);
+  // Work that never ended still reads and writes: its memory is left to it.
+  if (idle && board.waitForDetached(board.failed() ? kDrainTime : deadline)) {
+    signals.close();
+    if (arenaMemory)
+      driver.memFree(arenaMemory);
+  }
+  driver.primaryCtxRelease(device);
+}
