@@ -4,7 +4,7 @@
 // R8: what no other rule brings is exchanged, before the loops for what they
 // read and after them for what they make.
 
-// CHECK-LABEL: commir.program @r6_result_along_a_shifted_axis
+// CHECK-LABEL: commir.program @r6_result_along_a_shifted_axis on
 // CHECK: commir.launch
 // CHECK: commir.redistribute %{{.*}} to %C :
 commir.mesh @mesh(gpu = 4)
@@ -25,7 +25,7 @@ commir.program @r6_result_along_a_shifted_axis on @mesh axes(i = 8, j = 8, k = 8
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_another_layout
+// CHECK-LABEL: commir.program @r8_another_layout on
 // CHECK: commir.redistribute %A to %{{.*}} :
 // CHECK: commir.launch
 commir.mesh @mesh(gpu = 4)
@@ -46,7 +46,7 @@ commir.program @r8_another_layout on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_reshard_over_two_levels
+// CHECK-LABEL: commir.program @r8_reshard_over_two_levels on
 // CHECK: commir.launch
 // CHECK: commir.redistribute %{{.*}} to %C :
 commir.mesh @mesh(node = 2, gpu = 2)
@@ -67,7 +67,7 @@ commir.program @r8_reshard_over_two_levels on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_two_axes_move
+// CHECK-LABEL: commir.program @r8_two_axes_move on
 // CHECK: commir.redistribute %A to %{{.*}} :
 // CHECK: commir.launch
 commir.mesh @mesh(node = 2, gpu = 4)
@@ -88,7 +88,7 @@ commir.program @r8_two_axes_move on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_gather_where_another_axis_runs
+// CHECK-LABEL: commir.program @r8_gather_where_another_axis_runs on
 // CHECK: commir.redistribute %A to %{{.*}} :
 // CHECK: commir.launch
 commir.mesh @mesh(gpu = 4)
@@ -110,7 +110,7 @@ commir.program @r8_gather_where_another_axis_runs on @mesh axes(i = 8, j = 8, k 
 // -----
 
 // The rank that computes part (row, col) holds part (col, row).
-// CHECK-LABEL: commir.program @r8_levels_in_another_order
+// CHECK-LABEL: commir.program @r8_levels_in_another_order on
 // CHECK: commir.redistribute %A to %{{.*}} :
 // CHECK: commir.launch
 commir.mesh @mesh(row = 2, col = 2)
@@ -131,7 +131,7 @@ commir.program @r8_levels_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_result_in_another_order
+// CHECK-LABEL: commir.program @r8_result_in_another_order on
 // CHECK: commir.launch
 // CHECK: commir.redistribute %{{.*}} to %C :
 commir.mesh @mesh(row = 2, col = 2)
@@ -152,7 +152,7 @@ commir.program @r8_result_in_another_order on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_result_where_no_loop_runs
+// CHECK-LABEL: commir.program @r8_result_where_no_loop_runs on
 // CHECK: commir.launch
 // CHECK: commir.redistribute %{{.*}} to %C :
 commir.mesh @mesh(gpu = 4)
@@ -173,7 +173,7 @@ commir.program @r8_result_where_no_loop_runs on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_result_along_another_axis
+// CHECK-LABEL: commir.program @r8_result_along_another_axis on
 // CHECK: commir.launch
 // CHECK: commir.redistribute %{{.*}} to %C :
 commir.mesh @mesh(gpu = 4)
@@ -194,7 +194,7 @@ commir.program @r8_result_along_another_axis on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// CHECK-LABEL: commir.program @r8_result_whole_everywhere
+// CHECK-LABEL: commir.program @r8_result_whole_everywhere on
 // CHECK: commir.launch
 // CHECK: commir.redistribute %{{.*}} to %C :
 commir.mesh @mesh(gpu = 4)

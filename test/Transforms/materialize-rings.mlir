@@ -5,7 +5,7 @@
 // R3 by pull: each step reads the next part out of its owner's memory
 //===----------------------------------------------------------------------===//
 
-// CHECK-LABEL: commir.program @pull
+// CHECK-LABEL: commir.program @pull on
 // CHECK: %[[LEASE:.*]] = commir.lease.open %B on "gpu" : !commir.buffer<[k, j], f32>
 // CHECK: %[[SLOTS:.*]] = commir.alloc slots 2
 // CHECK: scf.for
@@ -35,7 +35,7 @@ commir.program @pull on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 // Half of the next part arrives while half of this one is worked on.
-// CHECK-LABEL: commir.program @pull_in_chunks
+// CHECK-LABEL: commir.program @pull_in_chunks on
 // CHECK: scf.for
 // CHECK:   scf.for %[[CHUNK:.*]] = %c0{{.*}} to %c2
 // CHECK:     %[[TOKEN:.*]] = commir.pull.start
@@ -61,7 +61,7 @@ commir.program @pull_in_chunks on @mesh axes(i = 8, j = 8, k = 8)
 
 // Terms add: a block of A comes from its owner in the row, one of B from its
 // owner in the column. The first is not the rank's own.
-// CHECK-LABEL: commir.program @cannon_by_pull
+// CHECK-LABEL: commir.program @cannon_by_pull on
 // CHECK-DAG: commir.lease.open %A on "col"
 // CHECK-DAG: commir.lease.open %B on "row"
 // CHECK: commir.pull.start
@@ -91,7 +91,7 @@ commir.program @cannon_by_pull on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 // Blocks rotate as well, once each has hopped as far as the other rank says.
-// CHECK-LABEL: commir.program @cannon
+// CHECK-LABEL: commir.program @cannon on
 // CHECK: commir.exchange.start {{.*}} on "col" when %true
 // CHECK: commir.exchange.start {{.*}} on "row" when %true
 // CHECK: scf.for
@@ -120,7 +120,7 @@ commir.program @cannon on @mesh axes(i = 8, j = 8, k = 8)
 // R6 by deliver: partial results go straight to their owners
 //===----------------------------------------------------------------------===//
 
-// CHECK-LABEL: commir.program @r6_deliver
+// CHECK-LABEL: commir.program @r6_deliver on
 // CHECK: scf.for
 // CHECK:   %[[TOKEN:.*]] = commir.exchange.start %{{.*}} to %[[OWNER:.*]], %[[CAME:.*]] from
 // CHECK:   commir.launch "matmul"
@@ -148,7 +148,7 @@ commir.program @r6_deliver on @mesh axes(i = 8, j = 8, k = 8)
 // R9 of results: the sum of the inner ring is what the outer one passes on
 //===----------------------------------------------------------------------===//
 
-// CHECK-LABEL: commir.program @r9_results_travel_twice
+// CHECK-LABEL: commir.program @r9_results_travel_twice on
 // CHECK: scf.for
 // CHECK:   commir.exchange.start {{.*}} on "node"
 // CHECK:   scf.for

@@ -148,7 +148,7 @@ std::string Board::passUniqueId(int64_t level, NcclUniqueId &id) {
   int64_t first = mesh.memberOfGroup(self, level, 0);
   if (level >= 8)
     return "communicators are made for the first 8 levels only; pass one for " +
-           mesh.levelName(level);
+           mesh.groupName(level);
   auto &passed = entry(first).communicators[level];
   if (first == self) {
     passed.id = id;

@@ -18,7 +18,7 @@ int32_t Rank::makeCommunicators() {
   for (int64_t level = 0; level < mesh.levels(); ++level) {
     if (communicators[level] || !isLocal[level])
       continue;
-    operation = "communicator of " + mesh.levelName(level);
+    operation = "communicator of " + mesh.groupName(level);
     NcclUniqueId id = {};
     int64_t self = mesh.groupRank(number, level);
     if (self == 0)
@@ -37,7 +37,7 @@ int32_t Rank::findCommunicator(int64_t level, Communicator &found) {
   if (found)
     return MERCURY_RT_OK;
   return failWith(MERCURY_RT_UNSUPPORTED,
-                  "no communicator was given for " + mesh.levelName(level) +
+                  "no communicator was given for " + mesh.groupName(level) +
                       "; pass one, or ask for it by make_communicators");
 }
 

@@ -102,7 +102,7 @@ int32_t Rank::ncclFailure(NcclResult result, const char *call) {
 int64_t Rank::groupRank(int64_t level) {
   if (mesh.hasLevel(level))
     return mesh.groupRank(number, level);
-  invalid("the mesh has no " + mesh.levelName(level) +
+  invalid("the mesh has no " + mesh.groupName(level) +
           "; levels are numbered from 0 to " +
           std::to_string(mesh.levels() - 1));
   return -1;
@@ -116,7 +116,7 @@ int32_t Rank::begin(std::string_view kind, int64_t level) {
   if (board.failed())
     return firstFailure();
   operation = "operation " + std::to_string(++operations) + ", " +
-              std::string(kind) + " on " + mesh.levelName(level);
+              std::string(kind) + " on " + mesh.groupName(level);
   if (kind != "lease.open")
     if (int32_t status = sendOpened())
       return status;

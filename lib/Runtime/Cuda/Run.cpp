@@ -192,7 +192,7 @@ std::string Rank::describeWaits() {
       bool done = values[signals.at({level, slot, member, Signal::Done})];
       if (!ready && !done)
         text += "; not heard from group rank " + std::to_string(member) +
-                " on " + mesh.levelName(level) + " about its last lease";
+                " on " + mesh.groupName(level) + " about its last lease";
     }
   }
   return text + "; look for a rank that ended, failed, or is late";

@@ -225,11 +225,12 @@ Value NestExpander::getSkew(const ShiftedLoop &shifted, const Ring &member) {
   return skew;
 }
 
-/// The opening hop: the first part, where it is not the rank's own.
+/// The opening hop: the first part, where it is not the rank's own. What is
+/// pulled along nested loops is not either, in all but one step of the outer.
 void NestExpander::openRing(const ShiftedLoop &shifted, const Ring &member,
                             SmallVectorImpl<Value> &tokens) {
   Value skew = getSkew(shifted, member);
-  if (!skew)
+  if (!skew && member.group.size() <= 1)
     return;
   Location loc = nest.getLoc();
   Value zero = constant(0), first = getPartAt(shifted, zero);
@@ -357,7 +358,8 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     std::optional<Part> chunk;
     scf::ForOp chunks;
     startTravel(shifted, step, tokens);
-    if (int64_t number = loop.getShift().getChunks(); number > 1) {
+    if (int64_t number = loop.getShift().getChunks();
+        number > 1 && !rings[loop.getName()].empty()) {
       chunks = scf::ForOp::create(builder, loc, zero, constant(number), one);
       builder.setInsertionPointToStart(chunks.getBody());
       chunk = Part{chunks.getInductionVar(), number};

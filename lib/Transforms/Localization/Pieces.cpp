@@ -243,10 +243,13 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
                 ? mask
                 : MaskAttr::get(op.getContext(), mask.getLeft(),
                                 mask.getRight(), ArrayRef<int64_t>());
+        Value scratch =
+            op.getScratch() ? mapping.lookup(op.getScratch()) : Value();
         LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
                          pieces.take_front(op.getInputs().size()),
                          pieces.drop_front(op.getInputs().size()), at, within,
-                         op.getScaleAttr(), op.getGroupAttr());
+                         op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
+                         scratch);
       });
   return success(succeeded(split) && succeeded(result));
 }
