@@ -1,6 +1,8 @@
 """What a scheduled program moves: the rules of communication as numbers.
 
 Bytes are those that the fullest rank receives, as if all shards were of the largest size.
+A layout that changes over several levels is counted level by level, as collectives; a plan may
+send it in one exchange instead.
 """
 
 from __future__ import annotations
@@ -149,6 +151,13 @@ class _Buffer:
         assert shift is not None
         runs, hops = self._runs(loops, ring, self.axes), self.sizes[level] - 1
         transport = "pull" if shift.reads == "pull" else "p2p"
+        if transport == "pull":
+            # Parts come straight from their owners: those of another group of this level
+            # all over it, and none of them again over a faster one.
+            for other in loops:
+                if other is not ring and other.shift is not None and other.axes == ring.axes:
+                    outer = loops.index(other) < loops.index(ring)
+                    runs = runs // other.parts if outer else runs * other.parts
         if shift.offset % ring.parts:
             # The first part is not the rank's own: it must come before the first step.
             hops -= 1

@@ -56,7 +56,9 @@ def tune(
     --------------------------
     Until a simulator or the machine itself is the cost model, costs are a *bound from
     curves*, not a simulation: see `mercury.tuner.bound` for what it leaves out. Traffic is
-    counted exactly as this version's plans move it, and memory is that of the lowered plan.
+    counted as plans move it on one level; where a buffer is laid out anew over several, it
+    is counted level by level, which may be more or less than the exchange that the plan
+    makes. Memory is that of the lowered plan.
     Overlap is taken to be perfect, no rank to be late, and no kernel to be slowed by a
     transfer. With measured curves (``h200`` inside one host) the bound was within 20% of
     most measured methods, and it misses what a plan loses in many small steps. Other
