@@ -19,7 +19,16 @@ config.suffixes = [".mlir", ".py"]
 config.test_source_root = str(root)
 config.test_exec_root = str(root.parent / "build" / "lit")
 # What pytest, ctest and the other groups of tools/test run.
-config.excludes = {"Docs", "Fuzz", "Inputs", "Mutation", "Runtime", "python", "lit.cfg.py", "conftest.py"}
+config.excludes = {
+    "Docs",
+    "Fuzz",
+    "Inputs",
+    "Mutation",
+    "Runtime",
+    "python",
+    "lit.cfg.py",
+    "conftest.py",
+}
 config.excludes |= {path.name for path in root.rglob("test_*.py")}
 
 for variable in ("PATH", "PYTHONPATH"):

@@ -188,7 +188,9 @@ def main() -> int:
         for mutant in chosen:
             verdict, what = judge(mutant, expected)
             table[mutant.operator][verdict] += 1
-            if (verdict == "missed" and options.show) or (verdict == "harmless" and options.why):
+            if (verdict == "missed" and options.show) or (
+                verdict == "harmless" and options.why
+            ):
                 print(f"{verdict}: {what}", flush=True)
     except KeyboardInterrupt:
         print("interrupted; so far:")

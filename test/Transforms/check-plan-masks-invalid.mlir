@@ -2,7 +2,7 @@
 
 // What a launch says of a mask, heads and softmax pairs, and what is so.
 
-// expected-note@+11 2 {{the program's mask is #commir.mask<causal>}}
+// expected-note@+10 {{the program's mask is #commir.mask<causal>}}
 commir.mesh @one(gpu = 1)
 commir.program @attention.source on @one axes(b = 1, h = 2, sq = 4, sk = 4)
     inputs(%Q: !commir.buffer<[b, sq, h, 2], f32> at [], %K: !commir.buffer<[b, sk, h/2, 2], f32> at [],

@@ -294,10 +294,9 @@ FailureOr<PlanProof> mlir::commir::checkPlan(func::FuncOp plan) {
            << "must name as commir.source the program that it was lowered "
               "from, to be checked against it";
   if (source.getMeshAttr() != plan->getAttr("commir.mesh"))
-    return plan.emitOpError()
-           << "runs on " << plan->getAttr("commir.mesh")
-           << ", the program that it was lowered from on "
-           << source.getMeshAttr();
+    return plan.emitOpError() << "runs on " << plan->getAttr("commir.mesh")
+                              << ", the program that it was lowered from on "
+                              << source.getMeshAttr();
   if (failed(checkControl(plan)))
     return failure();
   FailureOr<PlanTrace> trace = PlanTrace::create(plan);

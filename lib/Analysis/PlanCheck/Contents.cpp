@@ -53,26 +53,30 @@ struct Alignment {
 };
 } // namespace
 
-/// Finds shifts with sum(shift * stride) = distance under which the regions
-/// overlap, the dimension of the widest stride first.
-static bool findShift(const MemoryBox &a, const MemoryBox &b,
-                      ArrayRef<std::pair<int64_t, unsigned>> dims,
-                      int64_t distance, Alignment &found) {
+/// Counts the shifts with sum(shift * stride) = distance under which the
+/// regions overlap, the dimension of the widest stride first, and gives one.
+static int countShifts(const MemoryBox &a, const MemoryBox &b,
+                       ArrayRef<std::pair<int64_t, unsigned>> dims,
+                       int64_t distance, Alignment &found) {
   if (dims.empty())
     return distance == 0;
   auto [stride, dim] = dims.front();
   int64_t size = a.sizes[dim], other = b.sizes[dim];
   int64_t below = llvm::divideFloorSigned(distance, stride);
+  int count = 0;
   for (int64_t shift : {below, below + 1}) {
     Interval common{std::max<int64_t>(0, shift), std::min(size, other + shift)};
-    if (common.size() <= 0 ||
-        !findShift(a, b, dims.drop_front(), distance - shift * stride, found))
+    if (common.size() <= 0)
+      continue;
+    int ways =
+        countShifts(a, b, dims.drop_front(), distance - shift * stride, found);
+    count += ways;
+    if (ways == 0)
       continue;
     found.shift[dim] = shift;
     (*found.common)[dim] = common;
-    return true;
   }
-  return false;
+  return count;
 }
 
 static Alignment align(const MemoryBox &a, const MemoryBox &b) {
@@ -94,9 +98,19 @@ static Alignment align(const MemoryBox &a, const MemoryBox &b) {
   if (!found.sameFrame)
     return found;
   llvm::sort(dims, std::greater<>());
+  // Rows of the one that reach into the next rows of the other are no rows.
+  for (size_t i = 1; i < dims.size(); ++i) {
+    auto [stride, dim] = dims[i];
+    if (stride * std::max(a.sizes[dim], b.sizes[dim]) > dims[i - 1].first)
+      found.sameFrame = false;
+  }
+  if (!found.sameFrame)
+    return found;
   found.common = getIndices(a);
   found.shift.assign(rank, 0);
-  if (!findShift(a, b, dims, b.offset - a.offset, found))
+  int ways = countShifts(a, b, dims, b.offset - a.offset, found);
+  found.sameFrame = ways <= 1;
+  if (ways != 1)
     found.common.reset();
   return found;
 }
@@ -186,6 +200,45 @@ static bool joinEntries(MemoryBox &region, Content &content,
   return true;
 }
 
+void Contents::keepRest(const Entry &entry, const MemoryBox &region,
+                        std::vector<Entry> &kept) {
+  auto getPart = [&](const Box &local) -> Entry {
+    return {check::slice(entry.region, local),
+            entry.content.isFilled() ? entry.content
+                                     : entry.content.slice(local)};
+  };
+  Alignment found = align(entry.region, region);
+  if (found.sameFrame && !found.common) {
+    kept.push_back(entry);
+    return;
+  }
+  Box all = getIndices(entry.region);
+  if (found.sameFrame) {
+    SmallVector<Box> rest;
+    subtract(all, *found.common, rest);
+    for (const Box &left : rest)
+      kept.push_back(getPart(left));
+    return;
+  }
+  if (region.offset <= entry.region.offset &&
+      entry.region.getEnd() <= region.getEnd())
+    return;
+  // Of another shape: halve the entry until the parts lie apart or inside.
+  int64_t widest = -1;
+  for (size_t dim = 0; dim < all.size(); ++dim)
+    if (all[dim].size() > 1 && (widest < 0 || entry.region.strides[dim] >
+                                                  entry.region.strides[widest]))
+      widest = dim;
+  if (widest < 0)
+    return;
+  int64_t middle = all[widest].size() / 2;
+  Box half = all;
+  half[widest].end = middle;
+  keepRest(getPart(half), region, kept);
+  half[widest] = {middle, all[widest].end};
+  keepRest(getPart(half), region, kept);
+}
+
 void Contents::write(const MemoryBox &region, const Content &content) {
   if (region.isEmpty())
     return;
@@ -195,21 +248,8 @@ void Contents::write(const MemoryBox &region, const Content &content) {
   std::vector<Entry> kept;
   auto it = firstAfter(groups, region.offset - 1);
   while (it != groups.end() && it->first <= end) {
-    for (Entry &entry : it->second.entries) {
-      Alignment found = align(entry.region, region);
-      if (!found.sameFrame)
-        continue;
-      if (!found.common) {
-        kept.push_back(std::move(entry));
-        continue;
-      }
-      SmallVector<Box> rest;
-      subtract(getIndices(entry.region), *found.common, rest);
-      for (const Box &left : rest)
-        kept.push_back({slice(entry.region, left),
-                        entry.content.isFilled() ? entry.content
-                                                 : entry.content.slice(left)});
-    }
+    for (Entry &entry : it->second.entries)
+      keepRest(entry, region, kept);
     it = groups.erase(it);
   }
   for (bool joined = true; joined;) {

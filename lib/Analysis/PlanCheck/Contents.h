@@ -78,6 +78,10 @@ private:
   };
   using Groups = std::map<int64_t, Group>;
 
+  /// Keeps what of an entry is not in a region that is written.
+  static void keepRest(const Entry &entry, const MemoryBox &region,
+                       std::vector<Entry> &kept);
+
   Groups groups;
 };
 
