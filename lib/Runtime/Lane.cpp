@@ -62,34 +62,3 @@ int32_t mercury_rt_context::markLane(int64_t *token) {
   *token = 0; // complete
   return MERCURY_RT_OK;
 }
-
-//===----------------------------------------------------------------------===//
-// Leases and kernels by name
-//===----------------------------------------------------------------------===//
-
-static int32_t refuse(mercury_rt_context &context) {
-  return context.fail(MERCURY_RT_UNSUPPORTED,
-                      "this backend has no leases and no kernels by name");
-}
-
-int32_t mercury_rt_context::leaseOpen(int64_t, const void *, int64_t,
-                                      int64_t *) {
-  return refuse(*this);
-}
-
-int32_t mercury_rt_context::leaseAddress(int64_t, int64_t, const void **) {
-  return refuse(*this);
-}
-
-int32_t mercury_rt_context::pullStart(int64_t, int64_t, const void *, int64_t,
-                                      void *, int64_t, int64_t, int64_t,
-                                      int64_t *) {
-  return refuse(*this);
-}
-
-int32_t mercury_rt_context::leaseClose(int64_t) { return refuse(*this); }
-
-int32_t mercury_rt_context::launch(const char *,
-                                   const mercury_rt_launch_arguments *) {
-  return refuse(*this);
-}

@@ -108,8 +108,8 @@ def test_a_script_that_does_not_parse_says_where():
 
 
 def test_what_is_not_lowered_yet_is_refused_by_name():
-    schedule = mc.strategies.get("async-tp").schedule(mc.Mesh(gpu=2))
-    with pytest.raises(mc.CompileError, match=r"needs rule R3 by pull.*does not lower yet"):
+    schedule = attention(mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("sk", by="sq", chunks=2)
+    with pytest.raises(mc.CompileError, match=r"needs rule R3 in chunks.*does not lower yet"):
         schedule.compile()
     with pytest.raises(mc.CompileError, match="no target 'tpu' yet; this version has 'sim'"):
         attention(mc.Mesh(gpu=4)).compile(target="tpu")

@@ -31,6 +31,17 @@ void Lanes::close(bool idle) {
       driver.streamDestroy(stream);
 }
 
+Result Lanes::query() const {
+  std::vector<Stream> all = {first, messages, signals};
+  for (const auto *lanes : {&pullLanes, &kernelLanes})
+    for (const auto &[key, lane] : *lanes)
+      all.push_back(lane);
+  for (Stream lane : all)
+    if (Result result = lane ? driver.streamQuery(lane) : kSuccess)
+      return result;
+  return kSuccess;
+}
+
 Result Lanes::find(std::map<int64_t, Stream> &lanes, int64_t key,
                    Stream &lane) {
   Stream &kept = lanes[key];

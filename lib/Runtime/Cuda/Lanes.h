@@ -42,6 +42,9 @@ public:
   /// Goes back to the first lane, which waits for every other one forked.
   Result joinAll();
 
+  /// Whether all lanes are done, those of a run that failed included.
+  Result query() const;
+
   /// The lane of pulls from a global rank.
   Result pulls(int64_t rank, Stream &lane);
 

@@ -135,6 +135,7 @@ private:
   int32_t pollLanes(bool &idle);
   std::string describeWaits();
   bool drain();
+  void endCommunicators();
 
   const Mesh mesh;
   const int64_t number; // its global rank

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/Cuda/Rank.h"
+#include <algorithm>
 #include <thread>
 
 using namespace mercury::rt;
@@ -201,8 +202,11 @@ std::string Rank::describeWaits() {
 /// Ends this rank's own waits until nothing is left in its lanes. Only for a
 /// context that will get no more work: one that failed or is closed.
 bool Rank::drain() {
+  if (board.failed())
+    endCommunicators();
   auto end = Clock::now() + kDrainTime;
-  while (queryLanes() == kNotReady) {
+  // A run that failed has left lanes that nothing joined.
+  while (queryLanes() == kNotReady || lanes.query() == kNotReady) {
     if (Clock::now() > end)
       return false;
     signals.poison(lanes.control);
@@ -213,6 +217,17 @@ bool Rank::drain() {
   return true;
 }
 
+/// Those made here. A message whose peer failed ends by this alone.
+void Rank::endCommunicators() {
+  for (Communicator communicator : ownCommunicators) {
+    std::replace(communicators.begin(), communicators.end(), communicator,
+                 Communicator(nullptr));
+    board.failed() ? nccl->commAbort(communicator)
+                   : nccl->commDestroy(communicator);
+  }
+  ownCommunicators.clear();
+}
+
 Rank::~Rank() {
   if (!deviceContext)
     return;
@@ -220,9 +235,7 @@ Rank::~Rank() {
   if (!board.failed())
     synchronize();
   bool idle = drain();
-  for (Communicator communicator : ownCommunicators)
-    board.failed() ? nccl->commAbort(communicator)
-                   : nccl->commDestroy(communicator);
+  endCommunicators();
   lanes.close(idle);
   if (idle)
     for (auto &[key, loaded] : images)

@@ -51,9 +51,17 @@ static Groups &groups() {
   return *groups;
 }
 
-struct mercury::rt::cuda::OpaqueCommunicator {
+namespace {
+/// One rank's end; its messages keep it.
+struct Member {
   std::shared_ptr<Group> group;
   int rank;
+  std::atomic<bool> aborted{false};
+};
+} // namespace
+
+struct mercury::rt::cuda::OpaqueCommunicator {
+  std::shared_ptr<Member> member;
 };
 
 namespace {
@@ -62,7 +70,7 @@ struct Message {
   char *data;
   size_t bytes;
   int peer;
-  Communicator communicator;
+  std::shared_ptr<Member> member;
   Stream stream;
 };
 
@@ -87,8 +95,10 @@ bool Batch::attempt() {
   bool complete = true;
   for (size_t i = 0; i < messages.size(); ++i) {
     const Message &message = messages[i];
-    Group &group = *message.communicator->group;
-    int self = message.communicator->rank;
+    if (message.member->aborted)
+      return true;
+    Group &group = *message.member->group;
+    int self = message.member->rank;
     std::lock_guard lock(group.mutex);
     if (message.sends && !done[i]) {
       sent.push_back(std::make_shared<std::atomic<bool>>(false));
@@ -163,7 +173,9 @@ NcclResult ncclCommInitRank(Communicator *communicator, int ranks,
   ++group->members;
   group->joined.notify_all();
   group->joined.wait(lock, [&] { return group->members == ranks; });
-  *communicator = new OpaqueCommunicator{group, rank};
+  *communicator = new OpaqueCommunicator{std::make_shared<Member>()};
+  (*communicator)->member->group = group;
+  (*communicator)->member->rank = rank;
   return 0;
 }
 NcclResult ncclCommDestroy(Communicator communicator) {
@@ -171,20 +183,21 @@ NcclResult ncclCommDestroy(Communicator communicator) {
   return 0;
 }
 NcclResult ncclCommAbort(Communicator communicator) {
+  communicator->member->aborted = true;
   delete communicator;
   return 0;
 }
 NcclResult ncclCommCount(Communicator communicator, int *count) {
-  *count = communicator->group->ranks;
+  *count = communicator->member->group->ranks;
   return 0;
 }
 NcclResult ncclCommUserRank(Communicator communicator, int *rank) {
-  *rank = communicator->rank;
+  *rank = communicator->member->rank;
   return 0;
 }
 NcclResult ncclCommGetAsyncError(Communicator communicator,
                                  NcclResult *result) {
-  *result = communicator->group->error;
+  *result = communicator->member->group->error;
   return 0;
 }
 NcclResult ncclGroupStart() {
@@ -200,19 +213,19 @@ NcclResult ncclSend(const void *src, size_t count, int, int peer,
   if (NcclResult result = failPoint(__func__))
     return result;
   char *data = const_cast<char *>(static_cast<const char *>(src));
-  pending.push_back({true, data, count, peer, communicator, stream});
+  pending.push_back({true, data, count, peer, communicator->member, stream});
   return flush();
 }
 NcclResult ncclRecv(void *dst, size_t count, int, int peer,
                     Communicator communicator, Stream stream) {
-  pending.push_back(
-      {false, static_cast<char *>(dst), count, peer, communicator, stream});
+  pending.push_back({false, static_cast<char *>(dst), count, peer,
+                     communicator->member, stream});
   return flush();
 }
 NcclResult ncclAllGather(const void *src, void *dst, size_t count, int type,
                          Communicator communicator, Stream stream) {
   ncclGroupStart();
-  for (int peer = 0; peer < communicator->group->ranks; ++peer) {
+  for (int peer = 0; peer < communicator->member->group->ranks; ++peer) {
     ncclSend(src, count, type, peer, communicator, stream);
     ncclRecv(static_cast<char *>(dst) + peer * count, count, type, peer,
              communicator, stream);

@@ -68,6 +68,7 @@ enum mercury_rt_status {
       8, /**< a lease closed twice, never, too early, or unknown */
   MERCURY_RT_KERNEL = 9,     /**< no kernel of this name */
   MERCURY_RT_CANCELLED = 10, /**< the caller wanted no more of it */
+
   MERCURY_RT_UNSUPPORTED = 11, /**< what this backend cannot do */
   MERCURY_RT_DEVICE = 12,      /**< a device, or a library of it, failed */
   MERCURY_RT_FIRST_FREE = 100
