@@ -170,3 +170,30 @@ commir.program @r9_results_travel_twice on @mesh axes(i = 8, j = 8, k = 8)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Windows: the steps that no rank needs are left out
+//===----------------------------------------------------------------------===//
+
+// Behind a window of one shard, two steps see all, when the part before the own
+// one comes next.
+// CHECK-LABEL: commir.program @window_behind on
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c2
+// CHECK: commir.exchange.start
+commir.mesh @mesh(gpu = 8)
+commir.program @window_behind on @mesh axes(b = 1, h = 1, sq = 64, sk = 64)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h, 4], f32>)
+    outputs(%O: !commir.buffer<[b, sq, h, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>) {
+  commir.for b, h, sq of 8 parallel(gpu), sk of 8 shift(by sq on gpu, direction -1) {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 4], f32>
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k) mask(window(8, 0))
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h, 4], f32>, !commir.tile<[b, sk, h, 4], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
+        : !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 4], f32>, !commir.buffer<[b, h, sq], f32>
+  }
+}

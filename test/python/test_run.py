@@ -292,3 +292,21 @@ def test_bfloat16_is_copied_as_bits():
     program = mc.programs.matmul(m=9, n=8, depth=3, dtype="bf16")
     schedule = mc.Schedule(program, mc.Mesh(node=2, gpu=4))
     check(schedule.tile("k", 2).shard("A", "i", "gpu"))
+
+
+@pytest.mark.parametrize(("direction", "hops"), [(-1, 1), (1, 7)])
+def test_a_ring_behind_a_window_does_not_visit_far_shards(direction, hops):
+    program = mc.programs.attention(h=2, sq=64, sk=64, d=8, mask=mc.window(8), dtype="f32")
+    schedule = mc.Schedule(program, mesh=mc.Mesh(gpu=8))
+    schedule.parallelize("sq", "gpu").shift("sk", by="sq", direction=direction)
+    # Keys and values, from each rank.
+    assert check(schedule).report.messages == {"gpu": 2 * 8 * hops}
+
+
+def test_a_part_is_pulled_by_every_rank_but_its_owner():
+    program = mc.programs.ag_gemm(m=24, n=8, depth=4, dtype="f32")
+    schedule = mc.Schedule(program, mesh=mc.Mesh(gpu=3), boundary={"A": {"i": "gpu"}})
+    schedule.parallelize("j", "gpu").shift("i", by="j", reads="pull", chunks=2)
+    report = check(schedule).report
+    assert report.bytes_sent == {"gpu": 2 * 24 * 4 * 4}
+    assert report.messages == {"gpu": 3 * 2 * 2}

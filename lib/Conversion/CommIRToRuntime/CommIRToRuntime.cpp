@@ -652,6 +652,10 @@ struct ConvertCommIRToRuntime
       if (failed(FunctionConverter(function, mesh).convert()))
         return signalPassFailure();
       function->removeAttr("commir.mesh");
+      // It only counts and calls: to optimize it costs more than it gains.
+      Builder builder(&getContext());
+      function->setAttr("passthrough",
+                        builder.getStrArrayAttr({"noinline", "optnone"}));
       function->removeAttr("commir.source");
     }
     // What the plan means was for checking it.

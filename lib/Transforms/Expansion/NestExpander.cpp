@@ -208,15 +208,17 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   return result;
 }
 
+/// Whether a kernel's result enters an output once, when that is whole.
+bool NestExpander::entersOnce(KernelOp kernel) {
+  return llvm::any_of(kernel->getUsers(), [&](Operation *user) {
+    auto store = dyn_cast<StoreOp>(user);
+    return store && llvm::any_of(store.getOnce(), [&](Value tile) {
+             return tile.getDefiningOp() == kernel;
+           });
+  });
+}
+
 LogicalResult NestExpander::emitBody() {
-  auto entersOnce = [](KernelOp kernel) {
-    return llvm::any_of(kernel->getUsers(), [&](Operation *user) {
-      auto store = dyn_cast<StoreOp>(user);
-      return store && llvm::any_of(store.getOnce(), [&](Value tile) {
-               return tile.getDefiningOp() == kernel;
-             });
-    });
-  };
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
     if (!entersOnce(kernel) && failed(emitLaunch(kernel)))
       return failure();

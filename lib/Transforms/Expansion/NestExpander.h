@@ -59,6 +59,7 @@ struct ShiftedLoop {
   StringAttr level; // of its only term, where it has but one
   int64_t parts, direction, offset;
   Value phase; // the part that the rank starts with, before it is wrapped
+  int64_t steps = 0; // as many of the parts, in order, as some rank needs
 };
 
 /// One step of it.
@@ -138,6 +139,10 @@ private:
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   LogicalResult emitLoops(size_t at);
   LogicalResult emitRing(size_t at);
+  SmallVector<Interval> getTouched(AxisAttr axis,
+                                   ArrayRef<int64_t> coordinates);
+  int64_t countSteps(const ShiftedLoop &shifted);
+  bool entersOnce(KernelOp kernel);
   LogicalResult emitSteps(size_t at, const ShiftedLoop &shifted);
   /// The part that step `step` works on.
   Value getPartAt(const ShiftedLoop &shifted, Value step);

@@ -323,6 +323,7 @@ LogicalResult NestExpander::emitRing(size_t at) {
     shifted.phase = constant(shifted.offset);
   else if (shifted.offset)
     shifted.phase = add(shifted.phase, constant(shifted.offset));
+  shifted.steps = countSteps(shifted);
   return emitSteps(at, shifted);
 }
 
@@ -336,7 +337,7 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   waitForAll(tokens);
   openTravel(shifted);
 
-  Value zero = constant(0), count = constant(shifted.parts), one = constant(1);
+  Value zero = constant(0), count = constant(shifted.steps), one = constant(1);
   auto steps = scf::ForOp::create(builder, loc, zero, count, one);
   LogicalResult result = success();
   {

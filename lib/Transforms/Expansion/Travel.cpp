@@ -190,9 +190,11 @@ void NestExpander::mergeTravel(const ShiftedLoop &shifted,
 /// closing hop away.
 void NestExpander::closeTravel(const ShiftedLoop &shifted) {
   int64_t n = shifted.parts;
-  int64_t closing = (((shifted.offset - shifted.direction) % n) + n) % n;
+  int64_t closing = shifted.direction * (shifted.steps - 1) + shifted.offset;
+  closing = ((closing % n) + n) % n;
   for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
-    Value last = constant(n - 1), slot = constant((n - 1) % 2);
+    Value last = constant(shifted.steps - 1);
+    Value slot = constant((shifted.steps - 1) % 2);
     Value part = getPartAt(shifted, last);
     Value rank = getRank(shifted.level);
     Value to = wrap(add(rank, constant(closing)), n);
