@@ -7,7 +7,7 @@
 // A buffer is a pointer of the argument list, the arena one of the context; views
 // state sizes, so memory itself has none. Levels are numbers, outermost first.
 // CHECK-LABEL: func.func @memory_and_ranks(
-// CHECK-SAME: %[[CONTEXT:.*]]: !llvm.ptr, %[[BUFFERS:.*]]: !llvm.ptr) -> i32 {
+// CHECK-SAME: %[[CONTEXT:.*]]: !llvm.ptr, %[[BUFFERS:.*]]: !llvm.ptr) -> i32 attributes {passthrough = ["noinline", "optnone"]} {
 // CHECK: %[[STATUS:.*]] = llvm.alloca %{{.*}} x i32
 // CHECK: llvm.store %c0_i32, %[[STATUS]] : i32, !llvm.ptr
 // CHECK: %[[AT:.*]] = llvm.getelementptr %[[BUFFERS]][1]
