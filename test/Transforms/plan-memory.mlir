@@ -212,3 +212,35 @@ func.func @no_plan() {
   %a = memref.alloc() : memref<128xi8>
   return
 }
+
+// -----
+
+// What is lent is needed until the lease is closed, what a pull writes until its wait.
+// CHECK-LABEL: func.func @until_the_lease_is_closed
+// CHECK-SAME: commir.arena_bytes = 448 : i64
+// CHECK: %[[ARENA:.*]] = commir.memory arena
+// CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<256xi8>
+// CHECK: memref.view %[[ARENA]][%c256{{.*}}][] : memref<?xi8> to memref<128xi8>
+// CHECK: memref.view %[[ARENA]][%c256{{.*}}][] : memref<?xi8> to memref<100xi8>
+// CHECK: memref.view %[[ARENA]][%c384{{.*}}][] : memref<?xi8> to memref<64xi8>
+// CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<60xi8>
+commir.mesh @mesh(gpu = 4)
+func.func @until_the_lease_is_closed(%peer: index, %when: i1) attributes {commir.mesh = @mesh} {
+  %c0 = arith.constant 0 : index
+  %own = memref.alloc() : memref<256xi8>
+  %slot = memref.alloc() : memref<128xi8>
+  %pulled = memref.alloc() : memref<100xi8>
+  %during = memref.alloc() : memref<64xi8>
+  %after = memref.alloc() : memref<60xi8>
+  %y = memref.view %slot[%c0][] : memref<128xi8> to memref<32xf32>
+  %lease = commir.lease.open %own on "gpu" : memref<256xi8>
+  %theirs = commir.lease.memory %lease of %peer : memref<256xi8>
+  %x = memref.view %theirs[%c0][] : memref<256xi8> to memref<32xf32>
+  %t = commir.pull.start %x into %y of %lease from %peer when %when : memref<32xf32>, memref<32xf32>
+  memref.copy %during, %during : memref<64xi8> to memref<64xi8>
+  commir.wait %t
+  memref.copy %pulled, %pulled : memref<100xi8> to memref<100xi8>
+  commir.lease.close %lease
+  memref.copy %after, %after : memref<60xi8> to memref<60xi8>
+  return
+}
