@@ -104,25 +104,6 @@ commir.program @slice_under_an_outer_loop on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-commir.mesh @mesh(node = 2, gpu = 4)
-commir.program @r8_shifted_on_one_level_of_two on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32> shard [k -> node])
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 ('B' moves along other axes or levels too, or is cut otherwise than the loops run)}}
-  commir.for i of 8 parallel(node, gpu), j, k of 4 shift(by i on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
 commir.mesh @mesh(gpu = 4)
 commir.program @joined_loop_in_sequence on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
@@ -350,25 +331,6 @@ commir.program @divided_sum on @mesh axes(i = 8, j = 8, k = 6)
     %b = commir.load %B : !commir.buffer<[k/2, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
         : (!commir.tile<[i, k/2], f32>, !commir.tile<[k/2, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 ('A' moves along other axes or levels too, or is cut otherwise than the loops run)}}
-  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
         -> !commir.tile<[i, j], f32>
     commir.store %c to %C merge(sum) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>

@@ -219,8 +219,12 @@ bool NestExpander::entersOnce(KernelOp kernel) {
 }
 
 LogicalResult NestExpander::emitBody() {
+  llvm::StringMap<Part> before = parts;
+  for (auto &[axis, chunk] : chunksOf)
+    pushPart(axis, chunk.index, chunk.count);
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
     if (!entersOnce(kernel) && failed(emitLaunch(kernel)))
       return failure();
+  parts = std::move(before);
   return success();
 }

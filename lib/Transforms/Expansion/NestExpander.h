@@ -43,6 +43,9 @@ struct Traveller {
   Value partial;                  // two parts: one made, one on its way out
   Value incoming;                 // the part that arrives
   SmallVector<StringAttr> levels; // what the shifted axis is cut over
+  /// Other axes, with what they are cut over, along which outer loops make the
+  /// results move: the part that these are at.
+  SmallVector<std::pair<StringAttr, SmallVector<StringAttr>>> outer;
 };
 
 /// The results of one store that move along a shifted loop.
@@ -104,7 +107,7 @@ private:
   LogicalResult checkDivided(StoreOp store);
   bool isMadeInPlace(StoreOp store, int64_t buffer);
   LogicalResult placeOutputs();
-  FailureOr<Movement> findMovement(int64_t buffer);
+  Movement findMovement(int64_t buffer);
   bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
@@ -247,6 +250,9 @@ private:
   OpBuilder builder;
   Pass::Statistic &transfers;
   llvm::StringMap<Part> parts;
+  /// Which chunk of its part a shifted loop over an axis works on: its innermost
+  /// cut, whatever loops lie between.
+  llvm::StringMap<Part> chunksOf;
   llvm::StringMap<Value> ranks;
   /// What all launches of a kernel work in, one after the other.
   DenseMap<Operation *, Value> scratches;

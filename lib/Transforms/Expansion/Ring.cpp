@@ -57,6 +57,13 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     if (shift.getLink() && shift.getLink() != getElementType(ring.own))
       return needsRule("R3 with a link type",
                        "parts travel as they are stored");
+    bool inTiles = llvm::any_of(loops, [&](LoopAttr inner) {
+      return inner != loop && inner.isOver(loop.getAxes().front()) &&
+             !inner.isParallel() && !inner.getShift() && inner.getParts() > 1;
+    });
+    if (shift.getChunks() != 1 && inTiles)
+      return needsRule("R3 in chunks of tiles",
+                       "a chunk is not whole tiles of the loops inside");
     if (!pulls && shift.getChunks() != 1)
       return needsRule("R3 in chunks by rotate",
                        "'" + name + "' must be read by pull to come in chunks");
@@ -374,13 +381,14 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     Part before = parts.lookup(axis);
     pushPart(axis, step.part, shifted.parts);
     if (chunk)
-      pushPart(axis, chunk->index, chunk->count);
+      chunksOf[axis] = *chunk;
     for (StringAttr level : getRingLevels(loop))
       visiting[{axis, level}] = step.part;
     result = emitLoops(at + 1);
     for (StringAttr level : getRingLevels(loop))
       visiting.erase({axis, level});
     parts[axis] = before;
+    chunksOf.erase(axis);
     for (const Ring &member : rings[loop.getName()])
       arrived[member.buffer].pop_back();
     if (chunks)

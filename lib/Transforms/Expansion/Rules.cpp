@@ -203,9 +203,10 @@ LogicalResult NestExpander::placeOutputs() {
 }
 
 /// The rule that brings an input to the ranks that use it.
-FailureOr<NestExpander::Movement> NestExpander::findMovement(int64_t buffer) {
+NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
   Movement movement;
   BufferType type = program.getBufferType(buffer);
+  bool exchanges = false;
   for (CutAttr cut : getInside(buffer).getCuts()) {
     SmallVector<StringAttr> foreign;
     SmallVector<LoopAttr> shifted;
@@ -227,27 +228,18 @@ FailureOr<NestExpander::Movement> NestExpander::findMovement(int64_t buffer) {
         return !dim.isConstant() && isParallelOver(dim.getAxis(), level);
       });
     });
-    // R3, R9: each level has its own ring.
-    if (!shifted.empty()) {
-      if (movement.cut || shifted.size() != foreign.size() || !follows ||
-          !followsLoops(cut))
-        return needsRule("R3", "'" + getName(buffer) +
-                                   "' moves along other axes or levels too, or "
-                                   "is cut otherwise than the loops run");
-      movement.cut = cut;
-      movement.rings = shifted;
-      continue;
-    }
-    // R2: all of the cut is gathered; R8: anything else.
-    if (!movement.rings.empty())
-      return needsRule("R3", "'" + getName(buffer) +
-                                 "' moves along other axes or levels too");
-    bool gathers = follows && !movement.cut &&
-                   foreign.size() == getFactors(mesh, cut).size() &&
-                   isInMeshOrder(foreign);
-    movement.exchanges |= !gathers;
+    bool first = !movement.cut;
     movement.cut = cut;
+    movement.rings = shifted;
+    // R3, R9: each level has its own ring. R2: all of the cut is gathered. R8:
+    // anything else.
+    bool rotates = shifted.size() == foreign.size() && followsLoops(cut);
+    bool gathers = shifted.empty() && isInMeshOrder(foreign) &&
+                   foreign.size() == getFactors(mesh, cut).size();
+    exchanges |= !first || !follows || !(rotates || gathers);
   }
+  if (exchanges)
+    movement = {{}, {}, /*exchanges=*/true};
   return movement;
 }
 
@@ -262,18 +254,16 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   BindingAttr binding = program.getBinding(buffer);
   Value argument = program.getBody().getArgument(buffer);
   memory[argument] = argument;
-  FailureOr<Movement> movement = findMovement(buffer);
-  if (failed(movement))
-    return failure();
+  Movement movement = findMovement(buffer);
   PlacementAttr inside = binding.getInside();
-  if (movement->exchanges)
+  if (movement.exchanges)
     touched[buffer] = inside =
         getTouchedPlacement(program.getBufferType(buffer));
   if (!isSamePlacement(program, binding.getBoundary(), inside))
     memory[argument] = reshard(argument, inside);
-  if (movement->exchanges || !movement->cut)
+  if (movement.exchanges || !movement.cut)
     return success();
-  if (movement->rings.empty())
-    return gather(buffer, movement->cut);
-  return addToRings(buffer, *movement);
+  if (movement.rings.empty())
+    return gather(buffer, movement.cut);
+  return addToRings(buffer, movement);
 }

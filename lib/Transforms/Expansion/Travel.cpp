@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 
 using namespace mlir;
@@ -77,10 +78,28 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
           return needsRule("R6 of a strided placement", "a part is in pieces");
         traveller.levels.push_back(level);
       }
-      NamedAttribute parts(
-          builder.getStringAttr(axis),
-          builder.getI64IntegerAttr(getRanks(traveller.levels)));
+      SmallVector<NamedAttribute> parts{
+          {builder.getStringAttr(axis),
+           builder.getI64IntegerAttr(getRanks(traveller.levels))}};
       PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
+      for (LoopAttr outer : loops) {
+        if (outer == loop)
+          break;
+        StringAttr other = outer.getAxes().front();
+        CutAttr cut = others.getCut(other.getValue());
+        if (other == axis || !travels(store, outer) || !cut)
+          continue;
+        SmallVector<StringAttr> levels;
+        for (Attribute factor : getFactors(mesh, cut)) {
+          if (!isa<StringAttr>(factor))
+            return needsRule("R6 of a strided placement",
+                             "a part is in pieces");
+          levels.push_back(cast<StringAttr>(factor));
+        }
+        parts.emplace_back(other, builder.getI64IntegerAttr(getRanks(levels)));
+        others = dropCuts(others, other.getValue());
+        traveller.outer.emplace_back(other, levels);
+      }
       traveller.partial = makeMemory(type, 2, others, parts);
       traveller.incoming = makeMemory(type, 1, others, parts);
       moved.results.push_back(traveller);
@@ -94,9 +113,11 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
 Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
                                   const Traveller &traveller, Value memory,
                                   Value part, Value slot) {
-  std::pair<StringRef, Part> at(
-      shifted.axis,
-      getPart(traveller.levels, shifted.level, part, shifted.axis));
+  SmallVector<std::pair<StringRef, Part>> at;
+  at.emplace_back(shifted.axis, getPart(traveller.levels, shifted.level, part,
+                                        shifted.axis));
+  for (const auto &[axis, levels] : traveller.outer)
+    at.emplace_back(axis, getPart(levels, StringAttr(), Value(), axis));
   return getTileAt(memory, at, slot);
 }
 
