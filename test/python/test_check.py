@@ -199,5 +199,5 @@ def test_broken_signals_are_caught_or_harmless():
     for operator in ("drop a signal", "signal early"):
         applicable, caught, _, missed = rows[operator]
         assert applicable > 0
-        assert caught > applicable / 2
+        assert caught >= applicable / 2
         assert missed == 0
