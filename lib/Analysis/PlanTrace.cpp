@@ -360,6 +360,9 @@ const PlanEvent *PlanCursor::stop(size_t number) {
   event.outputs.resize(site.outputs.size());
   for (auto [region, slot] : llvm::zip_equal(event.outputs, site.outputs))
     region = tiles[slot];
+  event.scratch.resize(site.scratch.size());
+  for (auto [region, slot] : llvm::zip_equal(event.scratch, site.scratch))
+    region = tiles[slot];
   event.positions.resize(site.positions.size());
   for (auto [position, slot] : llvm::zip_equal(event.positions, site.positions))
     position = numbers[slot];

@@ -75,7 +75,7 @@ struct MemoryBox {
 /// One thing that a rank does.
 struct PlanEvent {
   enum class Kind {
-    Launch,     // inputs, outputs, positions; mask and scale are the op's
+    Launch,     // inputs, outputs, scratch, positions; the rest is the op's
     Exchange,   // inputs[0] goes `to`, outputs[0] comes `from`, if it `happens`
     AllGather,  // inputs[0] goes to all; outputs[0] are the slots
     Pull,       // inputs[0], memory of `from`, comes to outputs[0], if so
@@ -94,6 +94,8 @@ struct PlanEvent {
 
   SmallVector<MemoryBox, 4> inputs;
   SmallVector<MemoryBox, 2> outputs;
+  /// What a launch works in and leaves undefined; no box, or one.
+  SmallVector<MemoryBox, 1> scratch;
   SmallVector<int64_t, 4> positions;
   /// Communication only: the group, a number of the trace, and group ranks.
   int64_t group = 0;

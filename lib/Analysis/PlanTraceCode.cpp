@@ -468,6 +468,8 @@ LogicalResult Compiler::compileEvent(Operation &op) {
     site.inputs = getAll(launch.getInputs());
     site.outputs = getAll(launch.getOutputs());
     site.positions = getAll(launch.getPositions());
+    if (launch.getScratch())
+      site.scratch = {get(launch.getScratch())};
     return addEvent(site);
   }
   if (auto exchange = dyn_cast<ExchangeStartOp>(op)) {

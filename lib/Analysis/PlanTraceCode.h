@@ -86,7 +86,7 @@ struct Instruction {
 struct EventSite {
   PlanEvent::Kind kind;
   Operation *op;
-  SmallVector<int32_t> inputs, outputs, positions;
+  SmallVector<int32_t> inputs, outputs, scratch, positions;
   int64_t group = 0;
   int32_t to = -1, from = -1, when = -1;
   int32_t lengths = -1;

@@ -128,6 +128,9 @@ def move_signal(text: Text) -> Iterator[Mutation]:
     for close in text.all("commir.lease.close"):
         lease = close.operands[0].owner.operation
         yield Mutation("lease.close at once", lambda c=close, o=lease: c.move_after(o))
+    for open_ in text.all("commir.lease.open"):
+        memory = open_.operands[0].owner.operation
+        yield Mutation("lease.open at once", lambda o=open_, m=memory: o.move_after(m))
 
 
 def open_together(text: Text, *names: str) -> Iterator[tuple[Any, Any]]:

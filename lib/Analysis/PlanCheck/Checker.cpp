@@ -197,10 +197,10 @@ LogicalResult Checker::checkOutput(RankState &rank, int64_t output) {
       const ResultMeaning &result = meaning.getResult(output);
       Content &content = piece.content;
       if (content.isFilled() && content.value == result.identity)
-        content = {Content::Kind::Partial, output, expected,
+        content = {Content::Kind::Partial, result.same, expected,
                    std::make_shared<BoxSet>()};
-      if (content.kind != Content::Kind::Partial || content.buffer != output ||
-          content.box != expected)
+      if (content.kind != Content::Kind::Partial ||
+          content.buffer != result.same || content.box != expected)
         return report() << "(" << meaning.describe(output, expected)
                         << ") holds " << describe(content);
       std::optional<Box> lacks =
@@ -209,6 +209,9 @@ LogicalResult Checker::checkOutput(RankState &rank, int64_t output) {
         return report() << "(" << meaning.describe(output, expected)
                         << ") lacks "
                         << meaning.describeReduced(output, *lacks);
+      if (result.once >= 0 && !content.hasOnce)
+        return report() << "(" << meaning.describe(output, expected)
+                        << ") lacks what enters once";
     }
     SmallVector<Box> unwritten = found.getMissing(missing);
     if (unwritten.empty())

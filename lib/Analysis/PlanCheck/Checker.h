@@ -117,17 +117,31 @@ private:
   //===--------------------------------------------------------------------===//
   // Launches.cpp: kernels
   //===--------------------------------------------------------------------===//
-  /// For each dimension of a kernel, which positions its indices are.
-  using DimMap = SmallVector<std::pair<DimAttr, Segments>>;
   LogicalResult launch(RankState &rank);
-  LogicalResult readOperands(RankState &rank, const KernelMeaning *&kernel,
-                             DimMap &dims);
-  LogicalResult checkGroups(RankState &rank, const KernelMeaning &kernel,
-                            const DimMap &dims);
+  LogicalResult checkScratch(RankState &rank);
+  LogicalResult checkScratchSize(RankState &rank, const KernelMeaning &kernel,
+                                 const DimMap &dims);
   LogicalResult checkMask(RankState &rank, const KernelMeaning &kernel,
                           const DimMap &dims);
+  LogicalResult readResults(RankState &rank, const KernelMeaning &kernel,
+                            const DimMap &dims,
+                            ArrayRef<SmallVector<Piece>> held);
   LogicalResult contribute(RankState &rank, const KernelMeaning &kernel,
-                           const DimMap &dims);
+                           const DimMap &dims,
+                           ArrayRef<SmallVector<Piece>> held);
+
+  //===--------------------------------------------------------------------===//
+  // Operands.cpp: what a launch is given
+  //===--------------------------------------------------------------------===//
+  const KernelMeaning *findKernel(RankState &rank,
+                                  ArrayRef<SmallVector<Piece>> inputs,
+                                  ArrayRef<SmallVector<Piece>> outputs);
+  LogicalResult readOperands(RankState &rank, const KernelMeaning &kernel,
+                             ArrayRef<SmallVector<Piece>> inputs, DimMap &dims);
+  LogicalResult placeResults(RankState &rank, const KernelMeaning &kernel,
+                             ArrayRef<SmallVector<Piece>> held, DimMap &dims);
+  LogicalResult checkGroups(RankState &rank, const KernelMeaning &kernel,
+                            const DimMap &dims);
 
   //===--------------------------------------------------------------------===//
   // Merges.cpp: partial results

@@ -20,6 +20,7 @@ Content Content::slice(const Box &local) const {
 
 bool Content::isSameSource(const Content &other) const {
   return kind == other.kind && buffer == other.buffer && value == other.value &&
+         hasOnce == other.hasOnce &&
          (merged == other.merged ||
           (merged && other.merged && *merged == *other.merged));
 }
@@ -239,19 +240,44 @@ void Contents::keepRest(const Entry &entry, const MemoryBox &region,
   keepRest(getPart(half), region, kept);
 }
 
-void Contents::write(const MemoryBox &region, const Content &content) {
-  if (region.isEmpty())
-    return;
-  Entry fresh{region, content};
-  int64_t end = region.getEnd();
-  // What lies in the region is gone; what it leaves of an entry stays.
+std::vector<Contents::Entry> Contents::takeRest(const MemoryBox &region) {
   std::vector<Entry> kept;
+  int64_t end = region.getEnd();
   auto it = firstAfter(groups, region.offset - 1);
   while (it != groups.end() && it->first <= end) {
     for (Entry &entry : it->second.entries)
       keepRest(entry, region, kept);
     it = groups.erase(it);
   }
+  return kept;
+}
+
+void Contents::put(std::vector<Entry> entries) {
+  llvm::sort(entries, [](const Entry &a, const Entry &b) {
+    return a.region.offset < b.region.offset;
+  });
+  for (Entry &entry : entries) {
+    int64_t begin = entry.region.offset, last = entry.region.getEnd();
+    auto before = groups.upper_bound(begin);
+    bool inside =
+        before != groups.begin() && std::prev(before)->second.end > begin;
+    Group &group = inside ? std::prev(before)->second : groups[begin];
+    group.end = std::max(group.end, last);
+    group.entries.push_back(std::move(entry));
+  }
+}
+
+void Contents::forget(const MemoryBox &region) {
+  if (!region.isEmpty())
+    put(takeRest(region));
+}
+
+void Contents::write(const MemoryBox &region, const Content &content) {
+  if (region.isEmpty())
+    return;
+  Entry fresh{region, content};
+  // What lies in the region is gone; what it leaves of an entry stays.
+  std::vector<Entry> kept = takeRest(region);
   for (bool joined = true; joined;) {
     joined = false;
     for (Entry &entry : kept) {
@@ -265,16 +291,5 @@ void Contents::write(const MemoryBox &region, const Content &content) {
     }
   }
   kept.push_back(std::move(fresh));
-  llvm::sort(kept, [](const Entry &a, const Entry &b) {
-    return a.region.offset < b.region.offset;
-  });
-  for (Entry &entry : kept) {
-    int64_t begin = entry.region.offset, last = entry.region.getEnd();
-    auto before = groups.upper_bound(begin);
-    bool inside =
-        before != groups.begin() && std::prev(before)->second.end > begin;
-    Group &group = inside ? std::prev(before)->second : groups[begin];
-    group.end = std::max(group.end, last);
-    group.entries.push_back(std::move(entry));
-  }
+  put(std::move(kept));
 }

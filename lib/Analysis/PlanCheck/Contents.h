@@ -32,7 +32,10 @@ struct Content {
   Box box;
   /// Partial: the boxes of the axes reduced over that are in it.
   std::shared_ptr<const BoxSet> merged;
+  /// Filled: the value.
   double value = 0.0;
+  /// Partial: whether what enters the merge once is in it.
+  bool hasOnce = false;
 
   /// The content of a part, given by indices from the start of the box.
   Content slice(const Box &local) const;
@@ -66,6 +69,9 @@ public:
 
   void write(const MemoryBox &region, const Content &content);
 
+  /// A region holds nothing that could be read from now on.
+  void forget(const MemoryBox &region);
+
 private:
   struct Entry {
     MemoryBox region;
@@ -81,6 +87,11 @@ private:
   /// Keeps what of an entry is not in a region that is written.
   static void keepRest(const Entry &entry, const MemoryBox &region,
                        std::vector<Entry> &kept);
+
+  /// Takes what touches a region out of the groups, and gives back what of it
+  /// the region leaves.
+  std::vector<Entry> takeRest(const MemoryBox &region);
+  void put(std::vector<Entry> entries);
 
   Groups groups;
 };

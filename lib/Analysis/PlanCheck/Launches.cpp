@@ -5,186 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Analysis/PlanCheck/Checker.h"
 
 using namespace mlir;
 using namespace mlir::commir;
 using namespace mlir::commir::check;
-
-/// Which positions the indices of each dimension are; nullopt when that depends
-/// on the other dimensions.
-static std::optional<SmallVector<Segments>> getSegments(ArrayRef<Piece> pieces,
-                                                        size_t rank) {
-  SmallVector<Segments> all(rank);
-  for (size_t dim = 0; dim < rank; ++dim) {
-    SmallVector<Segment> sorted;
-    for (const Piece &piece : pieces)
-      sorted.push_back({piece.local[dim], piece.content.box[dim].begin});
-    llvm::sort(sorted, [](const Segment &a, const Segment &b) {
-      return a.local.begin < b.local.begin;
-    });
-    for (const Segment &next : sorted) {
-      if (all[dim].empty() || next.local.begin > all[dim].back().local.end) {
-        all[dim].push_back(next);
-        continue;
-      }
-      Segment &last = all[dim].back();
-      if (next.first - next.local.begin == last.first - last.local.begin)
-        last.local.end = std::max(last.local.end, next.local.end);
-      else if (next.local.begin == last.local.end)
-        all[dim].push_back(next);
-      else
-        return std::nullopt;
-    }
-  }
-  return all;
-}
-
-static const Segments *findDim(ArrayRef<std::pair<DimAttr, Segments>> dims,
-                               DimAttr wanted) {
-  for (const auto &[dim, segments] : dims)
-    if (dim == wanted)
-      return &segments;
-  return nullptr;
-}
-
-static std::string describe(DimAttr dim) {
-  if (dim.isConstant())
-    return std::to_string(dim.getValue());
-  std::string text = dim.getAxis().str();
-  return dim.getDivisor() == 1 ? text
-                               : text + "/" + std::to_string(dim.getDivisor());
-}
-
-static std::string describe(ArrayRef<Segment> segments) {
-  std::string text;
-  for (const Segment &segment : segments) {
-    Interval positions = segment.getPositions();
-    text += (text.empty() ? "[" : ", [") + std::to_string(positions.begin) +
-            ", " + std::to_string(positions.end) + ")";
-  }
-  return text.empty() ? "nothing" : text;
-}
-
-/// Reads the inputs of a launch, finds the kernel of the program that takes
-/// them, and which positions each of its dimensions runs over.
-LogicalResult Checker::readOperands(RankState &rank,
-                                    const KernelMeaning *&kernel,
-                                    DimMap &dims) {
-  const PlanEvent &event = *rank.event;
-  auto launch = cast<LaunchOp>(event.op);
-  SmallVector<SmallVector<Piece>> pieces(event.inputs.size());
-  SmallVector<int64_t> buffers;
-  for (auto [input, read] : llvm::zip_equal(event.inputs, pieces)) {
-    if (failed(this->read(rank, input, read)))
-      return failure();
-    bool holds =
-        !read.empty() && read.front().content.kind == Content::Kind::Input;
-    buffers.push_back(holds ? read.front().content.buffer : -1);
-  }
-  kernel = nullptr;
-  for (const KernelMeaning &each : meaning.getKernels()) {
-    if (KernelOp(each.op).getKernel() != launch.getKernel() ||
-        each.inputs.size() != event.inputs.size() ||
-        each.outputs.size() != event.outputs.size())
-      continue;
-    bool fits = ArrayRef(each.inputs) == ArrayRef(buffers);
-    if (!kernel || fits)
-      kernel = &each;
-    if (fits)
-      break;
-  }
-  if (!kernel)
-    return report(rank) << "the program has no kernel '" << launch.getKernel()
-                        << "' of these operands";
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    int64_t buffer = kernel->inputs[i];
-    const MemoryBox &input = event.inputs[i];
-    for (const Piece &piece : pieces[i])
-      if (piece.content.kind != Content::Kind::Input ||
-          piece.content.buffer != buffer)
-        return report(rank)
-               << "input " << i << " must hold '" << meaning.getName(buffer)
-               << "', found " << describe(piece.content);
-    if (!pieces[i].empty() &&
-        input.elementType.getIntOrFloatBitWidth() <
-            meaning.getElementType(buffer).getIntOrFloatBitWidth())
-      return report(rank) << "reads '" << meaning.getName(buffer) << "' as "
-                          << input.elementType;
-    auto segments = getSegments(pieces[i], input.sizes.size());
-    ArrayRef<DimAttr> names = meaning.getDims(buffer);
-    if (!segments || segments->size() != names.size())
-      return report(rank) << "input " << i
-                          << " is in pieces that are no tile of '"
-                          << meaning.getName(buffer) << "'";
-    for (auto [dim, found] : llvm::zip_equal(names, *segments)) {
-      const Segments *known = findDim(dims, dim);
-      if (!known)
-        dims.emplace_back(dim, found);
-      else if (*known != found)
-        return report(rank)
-               << "input " << i << ", '" << meaning.getName(buffer)
-               << "', holds " << ::describe(dim) << " " << ::describe(found)
-               << " where earlier inputs hold " << ::describe(*known);
-      if (dim.isConstant() && getLength(found) != dim.getValue())
-        return report(rank) << "input " << i << ", '" << meaning.getName(buffer)
-                            << "', holds " << ::describe(found)
-                            << " of a dimension of " << dim.getValue();
-    }
-  }
-  return success();
-}
-
-/// Index i of a whole dimension works with index (p + i) / g - q of the divided
-/// one, p and q the positions that the launch was given.
-LogicalResult Checker::checkGroups(RankState &rank, const KernelMeaning &kernel,
-                                   const DimMap &dims) {
-  auto launch = cast<LaunchOp>(rank.event->op);
-  int64_t group = launch.getGroup().value_or(1);
-  bool grouped = false;
-  auto getGiven = [&](DimAttr dim) -> int64_t {
-    for (auto [named, position] :
-         llvm::zip(kernel.positions, rank.event->positions))
-      if (named == dim)
-        return position;
-    return 0;
-  };
-  for (const auto &[whole, heads] : dims) {
-    for (const auto &[part, shared] : dims) {
-      if (whole.isConstant() || part.isConstant() ||
-          whole.getAxis() != part.getAxis() ||
-          whole.getDivisor() >= part.getDivisor())
-        continue;
-      grouped = true;
-      int64_t ratio = part.getDivisor() / whole.getDivisor();
-      if (group != ratio)
-        return report(rank) << "groups " << group << " of '"
-                            << ::describe(whole) << "', the program " << ratio;
-      int64_t p = getGiven(whole), q = getGiven(part);
-      for (const Segment &segment : heads) {
-        for (int64_t i = segment.local.begin; i < segment.local.end; ++i) {
-          int64_t used = llvm::divideFloorSigned(p + i, group) - q;
-          int64_t needed = (segment.first + i - segment.local.begin) / group;
-          bool right = llvm::any_of(shared, [&](const Segment &held) {
-            return used >= held.local.begin && used < held.local.end &&
-                   held.first + used - held.local.begin == needed;
-          });
-          if (!right)
-            return report(rank)
-                   << "'" << ::describe(whole) << "' "
-                   << segment.first + i - segment.local.begin << " needs '"
-                   << ::describe(part) << "' " << needed
-                   << ", but the launch is told that its tiles, "
-                   << ::describe(heads) << " and " << ::describe(shared)
-                   << ", begin at " << p << " and " << q;
-        }
-      }
-    }
-  }
-  if (!grouped && group != 1)
-    return report(rank) << "groups " << group << " where the program does not";
-  return success();
-}
 
 LogicalResult Checker::checkMask(RankState &rank, const KernelMeaning &kernel,
                                  const DimMap &dims) {
@@ -214,8 +40,8 @@ LogicalResult Checker::checkMask(RankState &rank, const KernelMeaning &kernel,
     return success();
   InFlightDiagnostic error =
       report(rank) << "its tiles are '" << kernel.query.getAxis() << "' "
-                   << ::describe(*queries) << " and '" << kernel.key.getAxis()
-                   << "' " << ::describe(*keys)
+                   << check::describe(*queries) << " and '"
+                   << kernel.key.getAxis() << "' " << check::describe(*keys)
                    << ", but it is told that they begin at " << firstQuery
                    << " and " << firstKey
                    << ", which is another part of the mask";
@@ -242,8 +68,7 @@ static void getProduct(ArrayRef<SmallVector<Interval>> intervals,
 /// What a kernel adds to a result: the positions that its inputs hold of each
 /// axis that is reduced over.
 static std::optional<SmallVector<Box>>
-getContribution(const ResultMeaning &result,
-                ArrayRef<std::pair<DimAttr, Segments>> dims) {
+getContribution(const ResultMeaning &result, const DimMap &dims) {
   SmallVector<SmallVector<Interval>> intervals;
   for (auto [name, extent] : llvm::zip_equal(result.axes, result.extents)) {
     DimAttr found;
@@ -287,10 +112,11 @@ cutAtSegments(const Box &local, ArrayRef<const Segments *> dims) {
   return parts;
 }
 
-LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
-                                  const DimMap &dims) {
+/// The results of a launch are tiles of what its kernel makes, and lie apart.
+LogicalResult Checker::readResults(RankState &rank, const KernelMeaning &kernel,
+                                   const DimMap &dims,
+                                   ArrayRef<SmallVector<Piece>> held) {
   const PlanEvent &event = *rank.event;
-  SmallVector<SmallVector<Piece>> held(event.outputs.size());
   for (auto [i, region] : llvm::enumerate(event.outputs)) {
     int64_t output = kernel.outputs[i];
     if (output < 0)
@@ -301,7 +127,7 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
       const Segments *segments = findDim(dims, dim);
       if (!segments)
         return report(rank)
-               << "nothing says where the dimension '" << ::describe(dim)
+               << "nothing says where the dimension '" << check::describe(dim)
                << "' of its result '" << meaning.getName(output) << "' begins";
       fits &= getLength(*segments) == size;
     }
@@ -309,8 +135,6 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
       return report(rank) << "its result " << i << ", '"
                           << meaning.getName(output)
                           << "', has other sizes than its inputs";
-    if (failed(read(rank, region, held[i])) || failed(checkWrite(rank, region)))
-      return failure();
     for (const MemoryBox &input : event.inputs)
       if (input.space == region.space && overlaps(input, region))
         return report(rank)
@@ -326,10 +150,18 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
                            held[j])))
         return failure();
   }
+  return success();
+}
+
+LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
+                                  const DimMap &dims,
+                                  ArrayRef<SmallVector<Piece>> held) {
+  const PlanEvent &event = *rank.event;
   for (auto [i, region] : llvm::enumerate(event.outputs)) {
     int64_t output = kernel.outputs[i];
     const ResultMeaning &result = meaning.getResult(output);
-    auto added = getContribution(result, dims);
+    auto added =
+        kernel.entersOnce ? SmallVector<Box>() : getContribution(result, dims);
     if (!added)
       return report(rank) << "has no input along an axis that '"
                           << meaning.getName(output) << "' is merged over";
@@ -357,7 +189,12 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
             return report(rank)
                    << "adds " << describe(after) << " to " << describe(there);
           after.merged = before.merged;
+          after.hasOnce = before.hasOnce;
         }
+        if (kernel.entersOnce && after.hasOnce)
+          return report(rank) << "merges what enters once into "
+                              << describe(after) << " a second time";
+        after.hasOnce |= kernel.entersOnce;
         auto united = unite(rank, output, positions, after.merged, *added);
         if (failed(united))
           return failure();
@@ -369,21 +206,79 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
   return success();
 }
 
+/// A launch works in its scratch, so that it must be nothing else's.
+LogicalResult Checker::checkScratch(RankState &rank) {
+  const PlanEvent &event = *rank.event;
+  for (const MemoryBox &scratch : event.scratch) {
+    if (failed(checkWrite(rank, scratch)))
+      return failure();
+    for (const auto &[regions, does] :
+         {std::pair(ArrayRef<MemoryBox>(event.inputs), "reads"),
+          std::pair(ArrayRef<MemoryBox>(event.outputs), "merges into")})
+      for (const MemoryBox &region : regions)
+        if (region.space == scratch.space && overlaps(region, scratch))
+          return report(rank) << "works in " << describe(scratch)
+                              << ", which overlaps what it " << does << ", "
+                              << describe(region);
+  }
+  return success();
+}
+
+/// A generated kernel needs as much scratch as its tiles say.
+LogicalResult Checker::checkScratchSize(RankState &rank,
+                                        const KernelMeaning &kernel,
+                                        const DimMap &dims) {
+  const PlanEvent &event = *rank.event;
+  auto launch = cast<LaunchOp>(event.op);
+  if (event.scratch.empty() || launch.getImpl())
+    return success();
+  int64_t needed = KernelSignature::getScratch(
+      launch.getKernel(), [&](StringRef letter) -> int64_t {
+        const Segments *found = findDim(dims, getBoundDim(kernel.op, {letter}));
+        return found ? getLength(*found) : 0;
+      });
+  int64_t given = event.scratch[0].getElements();
+  if (given >= needed)
+    return success();
+  return report(rank) << "works in " << needed << " elements of scratch, but "
+                      << "is given " << given;
+}
+
 LogicalResult Checker::launch(RankState &rank) {
   const PlanEvent &event = *rank.event;
   ++proof.launches;
   auto isEmpty = [](const MemoryBox &region) { return region.isEmpty(); };
   if (cast<LaunchOp>(event.op).getKernel() == "softmax_merge")
     return mergeSoftmax(rank);
+  if (failed(checkScratch(rank)))
+    return failure();
   // A kernel on a tile of no elements does nothing.
   if (llvm::any_of(event.inputs, isEmpty) ||
       llvm::any_of(event.outputs, isEmpty))
     return success();
-  const KernelMeaning *kernel;
+  SmallVector<SmallVector<Piece>> inputs(event.inputs.size());
+  SmallVector<SmallVector<Piece>> held(event.outputs.size());
+  for (auto [input, pieces] : llvm::zip_equal(event.inputs, inputs))
+    if (failed(read(rank, input, pieces)))
+      return failure();
+  for (auto [output, pieces] : llvm::zip_equal(event.outputs, held))
+    if (failed(read(rank, output, pieces)) || failed(checkWrite(rank, output)))
+      return failure();
+  const KernelMeaning *kernel = findKernel(rank, inputs, held);
+  if (!kernel)
+    return report(rank) << "the program has no kernel '"
+                        << cast<LaunchOp>(event.op).getKernel()
+                        << "' of these operands";
   DimMap dims;
-  if (failed(readOperands(rank, kernel, dims)) ||
+  if (failed(readOperands(rank, *kernel, inputs, dims)) ||
       failed(checkGroups(rank, *kernel, dims)) ||
-      failed(checkMask(rank, *kernel, dims)))
+      failed(checkMask(rank, *kernel, dims)) ||
+      failed(checkScratchSize(rank, *kernel, dims)) ||
+      (kernel->entersOnce && failed(placeResults(rank, *kernel, held, dims))) ||
+      failed(readResults(rank, *kernel, dims, held)) ||
+      failed(contribute(rank, *kernel, dims, held)))
     return failure();
-  return contribute(rank, *kernel, dims);
+  for (const MemoryBox &scratch : event.scratch)
+    getContents(rank, scratch.space).forget(scratch);
+  return success();
 }

@@ -24,6 +24,13 @@ SmallVector<Interval> check::getPositions(ArrayRef<Segment> segments) {
       segments, [](const Segment &s) { return s.getPositions(); }));
 }
 
+const Segments *check::findDim(const DimMap &dims, DimAttr wanted) {
+  for (const auto &[dim, segments] : dims)
+    if (dim == wanted)
+      return &segments;
+  return nullptr;
+}
+
 static int64_t getNumber(Value buffer) {
   return cast<BlockArgument>(buffer).getArgNumber();
 }
@@ -47,6 +54,7 @@ FailureOr<Meaning> Meaning::create(ProgramOp program) {
       return program.emitOpError()
              << "has no loops that make '" << meaning.names[i]
              << "', so no plan of it can be checked";
+  meaning.findSame();
   return meaning;
 }
 
@@ -77,6 +85,25 @@ LogicalResult Meaning::readNest(ForOp nest) {
   return success();
 }
 
+/// Finds the kernel that makes what is stored to an output.
+LogicalResult Meaning::readMaker(StoreOp store, Value tile, int64_t number,
+                                 int64_t &kernel) {
+  auto made = dyn_cast<OpResult>(tile);
+  auto found = llvm::find_if(kernels, [&](KernelMeaning &each) {
+    return made && each.op == made.getOwner();
+  });
+  if (found == kernels.end())
+    return store.emitOpError() << "stores a tile that no kernel makes, which "
+                                  "the plan checker does not follow";
+  int64_t &output = found->outputs[made.getResultNumber()];
+  if (output >= 0)
+    return store.emitOpError() << "stores a tile that is stored before, which "
+                                  "the plan checker does not follow";
+  output = number;
+  kernel = found - kernels.begin();
+  return success();
+}
+
 LogicalResult Meaning::readStore(StoreOp store) {
   auto kind =
       dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
@@ -85,19 +112,13 @@ LogicalResult Meaning::readStore(StoreOp store) {
                                   "plan checker does not follow";
   for (auto [tile, buffer] :
        llvm::zip_equal(store.getTiles(), store.getBuffers())) {
-    auto made = dyn_cast<OpResult>(tile);
-    auto kernel = made ? dyn_cast<KernelOp>(made.getOwner()) : KernelOp();
-    if (!kernel)
-      return store.emitOpError() << "stores a tile that no kernel makes, which "
-                                    "the plan checker does not follow";
     int64_t number = getNumber(buffer);
     ResultMeaning &result = results[number];
     result.store = store;
-    result.kernel =
-        llvm::find_if(kernels,
-                      [&](KernelMeaning &each) { return each.op == kernel; }) -
-        kernels.begin();
-    kernels[result.kernel].outputs[made.getResultNumber()] = number;
+    result.same = number;
+    if (failed(readMaker(store, tile, number, result.kernel)))
+      return failure();
+    auto made = cast<OpResult>(tile);
     result.merges = kind != nullptr;
     result.merge = kind ? kind.getValue() : MergeKind::Sum;
     if (result.merge == MergeKind::Max)
@@ -111,6 +132,8 @@ LogicalResult Meaning::readStore(StoreOp store) {
         result.identity = -std::numeric_limits<double>::infinity();
     }
     auto add = [&](StringRef axis) {
+      if (llvm::is_contained(result.axes, axis))
+        return;
       result.axes.push_back(axis);
       result.extents.push_back(program.getAxis(axis).getExtent());
     };
@@ -121,7 +144,62 @@ LogicalResult Meaning::readStore(StoreOp store) {
       if (dim.getDivisor() != 1)
         add(dim.getAxis());
   }
+  for (auto [tile, buffer] : llvm::zip(store.getOnce(), store.getBuffers())) {
+    ResultMeaning &result = results[getNumber(buffer)];
+    if (failed(readMaker(store, tile, getNumber(buffer), result.once)))
+      return failure();
+    kernels[result.once].entersOnce = true;
+  }
+  for (Value buffer : store.getBuffers())
+    if (kernels[results[getNumber(buffer)].kernel].entersOnce)
+      return store.emitOpError() << "has a kernel of which one result enters "
+                                    "once, and another does not";
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Outputs that hold the same
+//===----------------------------------------------------------------------===//
+
+/// Whether two kernels make the same of the same inputs, and their results are
+/// merged in the same way.
+bool Meaning::isSame(const KernelMeaning &one,
+                     const KernelMeaning &other) const {
+  KernelOp a = one.op, b = other.op;
+  if (a.getKernel() != b.getKernel() || one.getMask() != other.getMask() ||
+      a.getSignature() != b.getSignature() || one.inputs != other.inputs ||
+      a->getDiscardableAttrDictionary() != b->getDiscardableAttrDictionary() ||
+      one.outputs.size() != other.outputs.size())
+    return false;
+  for (auto [i, j] : llvm::zip_equal(one.outputs, other.outputs)) {
+    if (i < 0 || j < 0)
+      return false;
+    const ResultMeaning &first = results[i], &second = results[j];
+    if (dims[i] != dims[j] || first.merges != second.merges ||
+        first.merge != second.merge || first.axes != second.axes ||
+        first.once >= 0 || second.once >= 0)
+      return false;
+  }
+  return true;
+}
+
+void Meaning::findSame() {
+  for (KernelMeaning &kernel : kernels) {
+    KernelMeaning *first = &*llvm::find_if(kernels, [&](KernelMeaning &each) {
+      return &each == &kernel || isSame(each, kernel);
+    });
+    if (first == &kernel)
+      continue;
+    for (auto [output, same] : llvm::zip_equal(kernel.outputs, first->outputs))
+      results[output].same = same;
+  }
+  for (KernelMeaning &kernel : kernels)
+    for (int64_t &output : kernel.outputs)
+      if (output >= 0)
+        output = results[output].same;
+  for (ResultMeaning &result : results)
+    if (result.partner >= 0)
+      result.partner = results[result.partner].same;
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,6 +329,24 @@ std::optional<Box> Meaning::getMissing(int64_t output, const Box &elements,
 // Messages
 //===----------------------------------------------------------------------===//
 
+std::string check::describe(DimAttr dim) {
+  if (dim.isConstant())
+    return std::to_string(dim.getValue());
+  std::string text = dim.getAxis().str();
+  return dim.getDivisor() == 1 ? text
+                               : text + "/" + std::to_string(dim.getDivisor());
+}
+
+std::string check::describe(ArrayRef<Segment> segments) {
+  std::string text;
+  for (const Segment &segment : segments) {
+    Interval positions = segment.getPositions();
+    text += (text.empty() ? "[" : ", [") + std::to_string(positions.begin) +
+            ", " + std::to_string(positions.end) + ")";
+  }
+  return text.empty() ? "nothing" : text;
+}
+
 static std::string describeInterval(StringRef name, Interval interval) {
   return (name + " [" + Twine(interval.begin) + ", " + Twine(interval.end) +
           ")")
@@ -263,10 +359,7 @@ std::string Meaning::describe(int64_t buffer, const Box &box) const {
     // A whole constant dimension says nothing.
     if (dim.isConstant() && interval == Interval{0, dim.getValue()})
       continue;
-    std::string name = dim.isConstant() ? "of " + std::to_string(dim.getValue())
-                                        : dim.getAxis().str();
-    if (dim.getDivisor() != 1)
-      name += "/" + std::to_string(dim.getDivisor());
+    std::string name = (dim.isConstant() ? "of " : "") + check::describe(dim);
     text += (text.empty() ? "" : ", ") + describeInterval(name, interval);
   }
   return text.empty() ? "all of it" : text;

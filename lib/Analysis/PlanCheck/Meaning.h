@@ -30,13 +30,22 @@ struct Segment {
 };
 using Segments = SmallVector<Segment, 1>;
 
+/// For each dimension of a kernel, which positions its indices are.
+using DimMap = SmallVector<std::pair<DimAttr, Segments>>;
+
+/// What a map has of a dimension; null if nothing.
+const Segments *findDim(const DimMap &dims, DimAttr wanted);
+
 int64_t getLength(ArrayRef<Segment> segments);
 SmallVector<Interval> getPositions(ArrayRef<Segment> segments);
 
 /// One kernel of the program, and its operands as buffers.
 struct KernelMeaning {
   KernelOp op;
+  /// Outputs that other kernels make too, just so, have the first one's number.
   SmallVector<int64_t> inputs, outputs;
+  /// Whether its results enter a merge one time, not once an iteration.
+  bool entersOnce = false;
   /// The dimension of the query and key positions that its mask speaks of.
   DimAttr query, key;
   /// The dimensions whose positions a launch is given.
@@ -60,6 +69,11 @@ struct ResultMeaning {
   SmallVector<int64_t> extents;
   /// The other one of a softmax pair, or -1.
   int64_t partner = -1;
+  /// The kernel whose result enters once, or -1.
+  int64_t once = -1;
+  /// The first output that holds the same, made by a like kernel: what one of
+  /// them holds, no one can tell from what another does.
+  int64_t same = -1;
 };
 
 /// A program as the checker sees it.
@@ -70,6 +84,10 @@ public:
   ProgramOp getProgram() const { return program; }
   int64_t getNumBuffers() const { return names.size(); }
   StringRef getName(int64_t buffer) const { return names[buffer]; }
+  int64_t getNumInputs() const { return inputs; }
+  int64_t getExtent(StringRef axis) const {
+    return ProgramOp(program).getAxis(axis).getExtent();
+  }
   bool isInput(int64_t buffer) const { return buffer < inputs; }
   ArrayRef<DimAttr> getDims(int64_t buffer) const { return dims[buffer]; }
   Type getElementType(int64_t buffer) const { return elementTypes[buffer]; }
@@ -77,6 +95,8 @@ public:
   const ResultMeaning &getResult(int64_t output) const {
     return results[output];
   }
+  /// The number by which the contents of an output are known.
+  int64_t getSame(int64_t output) const { return results[output].same; }
 
   /// Whether the schedule names a type that transfers may round to.
   bool isLink(Type type) const { return llvm::is_contained(links, type); }
@@ -100,6 +120,10 @@ public:
 private:
   LogicalResult readNest(ForOp nest);
   LogicalResult readStore(StoreOp store);
+  LogicalResult readMaker(StoreOp store, Value tile, int64_t number,
+                          int64_t &kernel);
+  bool isSame(const KernelMeaning &one, const KernelMeaning &other) const;
+  void findSame();
 
   ProgramOp program;
   int64_t inputs = 0;
@@ -109,6 +133,10 @@ private:
   std::vector<KernelMeaning> kernels;
   std::vector<ResultMeaning> results;
 };
+
+/// `h/4`, and `[0, 2), [6, 8)`, for messages.
+std::string describe(DimAttr dim);
+std::string describe(ArrayRef<Segment> segments);
 
 /// Whether no query of `queries` sees a key of `keys`.
 bool isOutsideMask(MaskAttr mask, Interval queries, Interval keys);

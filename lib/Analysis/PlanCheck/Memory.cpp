@@ -157,6 +157,11 @@ LogicalResult Checker::checkConversion(RankState &rank, Type from, Type to,
                         << " to " << to;
   std::optional<Box> missing =
       meaning.getMissing(content.buffer, content.box, *content.merged);
+  if (!missing && meaning.getResult(content.buffer).once >= 0 &&
+      !content.hasOnce)
+    return report(rank) << "rounds " << describe(content) << " from " << from
+                        << " to " << to
+                        << " before what enters once was merged";
   if (!missing)
     return success();
   return report(rank) << "rounds " << describe(content) << " from " << from

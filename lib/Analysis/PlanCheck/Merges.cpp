@@ -27,10 +27,14 @@ Checker::unite(RankState &rank, int64_t output, const Box &elements,
                ArrayRef<Box> boxes) {
   auto united =
       merged ? std::make_shared<BoxSet>(*merged) : std::make_shared<BoxSet>();
+  // Of what a launch worked on, a row of a group's results has its own part.
+  Box needed = meaning.getNeeded(output, elements);
   for (const Box &box : boxes) {
     SmallVector<Box> fresh = united->getMissing(box);
     for (const Box &held : united->getBoxes()) {
       std::optional<Box> twice = intersect(held, box);
+      if (twice)
+        twice = intersect(*twice, needed);
       if (!twice || meaning.isMasked(output, elements, *twice))
         continue;
       return report(rank) << "adds " << meaning.describeReduced(output, *twice)
@@ -84,6 +88,10 @@ LogicalResult Checker::merge(RankState &rank, const MemoryBox &target,
         if (failed(united))
           return failure();
         sum.merged = *united;
+        if (sum.hasOnce && more.hasOnce)
+          return report(rank) << "merges what enters once into "
+                              << describe(sum) << " a second time";
+        sum.hasOnce |= more.hasOnce;
       }
       const ResultMeaning &result = meaning.getResult(sum.buffer);
       if (!result.merges || result.merge != kind)
@@ -132,7 +140,7 @@ LogicalResult Checker::checkPair(RankState &rank, ArrayRef<DimAttr> dims,
     for (const Piece &other : others) {
       const Content &one = piece.content, &two = other.content;
       if (!meets(piece, other) || (one.isFilled() && two.isFilled()) ||
-          (one.kind == two.kind &&
+          (one.kind == two.kind && one.hasOnce == two.hasOnce &&
            (one.merged == two.merged || *one.merged == *two.merged)))
         continue;
       return report(rank) << "uses a softmax pair of which one, "
