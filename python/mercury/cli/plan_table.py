@@ -23,7 +23,8 @@ class Row:
     Attributes
     ----------
     step
-        The indices of the loops, as ``"1.0"``; ``"start"`` and ``"end"`` are outside of them.
+        The indices of the loops, as ``"1.0"``; ``"start"``, ``"between"`` and ``"end"`` are
+        before, between and after the loops of a body, ``"all"`` is a plan without loops.
     cells
         For each rank shown, what it does, a line each.
     """
@@ -53,11 +54,11 @@ def rows(plan: Plan, events: Mapping[int, Sequence[Event]]) -> Iterator[Row]:
 def _step(place: tuple[int, ...], places: Sequence[tuple[int, ...]]) -> str:
     """Name a place: the steps are every other number of it."""
     steps = ".".join(map(str, place[1::2]))
-    if place[-1] == -1:
-        return steps or "start"
-    # After a loop of the same body.
-    last = all(other[: len(place) - 1] != place[:-1] for other in places if other > place)
-    return " ".join(filter(None, (steps, "end" if last else "between")))
+    same = [other for other in places if other[: len(place) - 1] == place[:-1]]
+    if same == [place]:
+        return steps or "all"
+    where = "start" if place == same[0] else "end" if place == same[-1] else "between"
+    return " ".join(filter(None, (steps, where)))
 
 
 @dataclass(kw_only=True)

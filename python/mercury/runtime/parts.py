@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,9 @@ class _Follower:
         match event.kind:
             case "exchange" if event.happens:
                 self.sent[event.levels, event.rank, event.to].append(inputs[0])
+            case "all_gather":
+                for member in event.members:
+                    self.sent[event.levels, event.rank, member].append(inputs[0])
             case "pull":
                 self.pulled[event.rank, event.token] = inputs[0]
             case "copy":
@@ -100,6 +104,8 @@ class _Follower:
         """End a communication, if what it receives was sent."""
         if not started.happens:
             return True
+        if started.kind == "all_gather":
+            return self._gather(started)
         found: Indices | None = None
         if started.kind == "exchange":
             channel = self.sent[started.levels, started.sender, started.rank]
@@ -109,6 +115,29 @@ class _Follower:
         elif started.kind == "pull":
             found = self.pulled[started.rank, started.token]
         self._write(started.rank, started.outputs[0], found)
+        return True
+
+    def _gather(self, started: Event) -> bool:
+        """End an all_gather: what a member sent is packed in its slot."""
+        channels = [self.sent[started.levels, who, started.rank] for who in started.members]
+        if not all(channels):
+            return False
+        slots, source = started.outputs[0], started.inputs[0]
+        self._write(started.rank, slots, None)
+        element = source.bytes // max(1, prod(source.sizes))
+        for number, channel in enumerate(channels):
+            found = channel.popleft()
+            if found is None:
+                continue
+            sizes = tuple(map(len, found))
+            slot = replace(
+                slots,
+                offset=slots.offset + number * (slots.bytes // len(channels)),
+                sizes=sizes,
+                strides=_row_major(sizes, element),
+                bytes=prod(sizes) * element,
+            )
+            self._write(started.rank, slot, found)
         return True
 
     def _write(self, rank: int, box: Box, indices: Indices | None) -> None:
@@ -139,10 +168,14 @@ class _Follower:
         if key not in self.held:
             self.held[key] = self.layouts[box.memory].indices(box.owner)
         whole = self.held[key]
-        element = box.bytes // int(np.prod(box.sizes))
-        sizes = [len(axis) for axis in whole]
-        strides = tuple(element * int(np.prod(sizes[dim + 1 :])) for dim in range(len(sizes)))
+        element = box.bytes // prod(box.sizes)
+        strides = _row_major(tuple(map(len, whole)), element)
         return _slice(whole, strides, box, box.offset)
+
+
+def _row_major(sizes: tuple[int, ...], element: int) -> tuple[int, ...]:
+    """Give the strides of contiguous elements, in bytes."""
+    return tuple(element * prod(sizes[dim + 1 :]) for dim in range(len(sizes)))
 
 
 def _slice(whole: Indices, strides: tuple[int, ...], box: Box, begin: int) -> Indices | None:
