@@ -60,7 +60,7 @@ def test_a_trace_is_what_perfetto_reads(strategy, mesh):
     events = plan.events()
     trace = json.loads(json.dumps(to_chrome(plan.mesh, events)))
     assert "nominal" in trace["otherData"]["times"]
-    slices, flows, names = {}, {"s": {}, "f": {}}, set()
+    slices, flows, names, tracks = {}, {"s": {}, "f": {}}, set(), set()
     for event in trace["traceEvents"]:
         assert {"ph", "ts", "pid", "tid", "name"} <= set(event)
         assert event["pid"] in range(plan.mesh.size)
@@ -73,6 +73,8 @@ def test_a_trace_is_what_perfetto_reads(strategy, mesh):
                 flows[event["ph"]][event["id"]] = event
             case "M":
                 names.add((event["name"], event["pid"], event["tid"]))
+                if event["name"] == "thread_name":
+                    tracks.add(event["args"]["name"].split(" (")[0])
             case other:
                 pytest.fail(f"no phase of ours: {other}")
     for (rank, thread), found in slices.items():
@@ -85,6 +87,7 @@ def test_a_trace_is_what_perfetto_reads(strategy, mesh):
     assert flows["s"].keys() == flows["f"].keys()
     moved = traffic(plan.mesh, events)
     assert len(flows["s"]) == sum(level.messages for level in moved.values())
+    assert tracks == {"compute", *(name for name, level in moved.items() if level.bytes)}
     by_level = Counter()
     for number, start in flows["s"].items():
         finish = flows["f"][number]
@@ -234,6 +237,16 @@ def test_the_excerpt_in_the_readme_is_what_is_printed():
     printed = [re.sub(" +", " ", line) for line in mercury(*command.split()).splitlines()]
     for line in excerpt:
         assert line.strip() == "..." or re.sub(" +", " ", line.strip()) in printed
+
+
+def test_explain_takes_a_schedule_from_a_file(tmp_path):
+    (tmp_path / "ring.txt").write_text("parallelize(i, gpu); shift(k, by=i)")
+    printed = mercury(
+        *("explain", "matmul", "--schedule", str(tmp_path / "ring.txt"), "--mesh", "gpu=2"),
+        *("--set", "m=4,n=4,depth=6"),
+    )
+    assert "send B[k 0:3] -> 1, receive B <- 1" in printed
+    assert "gpu         96 bytes in 2 messages" in printed
 
 
 def test_explain_shows_the_ranks_asked_for_and_speaks_json():
