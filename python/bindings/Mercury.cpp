@@ -7,7 +7,6 @@
 
 #include "mercury-c/CommIR.h"
 #include "mlir-c/BuiltinAttributes.h"
-#include "mlir-c/Diagnostics.h"
 #include "mlir-c/ExecutionEngine.h"
 #include "mlir-c/Pass.h"
 #include "mlir/Bindings/Python/Nanobind.h"
@@ -16,6 +15,8 @@
 #include "nanobind/stl/string.h"
 #include "nanobind/stl/tuple.h"
 #include "nanobind/stl/vector.h"
+#include "python/bindings/Diagnostics.h"
+#include "python/bindings/PlanTrace.h"
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -23,50 +24,9 @@
 #include <vector>
 
 namespace nb = nanobind;
+using namespace mercury;
 
 namespace {
-/// One diagnostic with its notes: (location, text) pairs.
-using Message = std::vector<std::pair<std::string, std::string>>;
-
-Message toMessage(MlirDiagnostic diagnostic) {
-  auto append = [](MlirStringRef piece, void *data) {
-    static_cast<std::string *>(data)->append(piece.data, piece.length);
-  };
-  std::string text, location;
-  mlirDiagnosticPrint(diagnostic, append, &text);
-  mlirLocationPrint(mlirDiagnosticGetLocation(diagnostic), append, &location);
-  Message message{{location, text}};
-  for (intptr_t i = 0, e = mlirDiagnosticGetNumNotes(diagnostic); i < e; ++i)
-    for (auto &note : toMessage(mlirDiagnosticGetNote(diagnostic, i)))
-      message.push_back(note);
-  return message;
-}
-
-/// Collects the errors that a context reports while it lives.
-class ErrorCollector {
-public:
-  explicit ErrorCollector(MlirContext context) : context(context) {
-    handler =
-        mlirContextAttachDiagnosticHandler(context, handle, this, nullptr);
-  }
-  ~ErrorCollector() { mlirContextDetachDiagnosticHandler(context, handler); }
-  ErrorCollector(const ErrorCollector &) = delete;
-
-  std::vector<Message> take() { return std::move(messages); }
-
-private:
-  static MlirLogicalResult handle(MlirDiagnostic diagnostic, void *self) {
-    if (mlirDiagnosticGetSeverity(diagnostic) == MlirDiagnosticError)
-      static_cast<ErrorCollector *>(self)->messages.push_back(
-          toMessage(diagnostic));
-    return mlirLogicalResultSuccess();
-  }
-
-  MlirContext context;
-  MlirDiagnosticHandlerID handler;
-  std::vector<Message> messages;
-};
-
 /// Compiled code, for as long as somebody holds it.
 class Jit {
 public:
@@ -172,6 +132,8 @@ NB_MODULE(_mercury, m) {
       "Proves that each plan of a module means the program it was lowered "
       "from: "
       "([(name, ranks, launches, messages, bytes)], counterexamples).");
+
+  defineTracePlan(m);
 
   m.def(
       "layout_shard",

@@ -59,11 +59,11 @@ class MercuryError(Exception):
             return cls(otherwise)
         (where, text), *notes = diagnostics[0]
         kept = [
-            (_python_location(place), note)
+            (python_location(place), note)
             for place, note in notes
             if not note.startswith("see current operation")
         ]
-        return cls(text, location=_python_location(where), notes=kept)
+        return cls(text, location=python_location(where), notes=kept)
 
 
 class ProgramError(MercuryError):
@@ -82,7 +82,7 @@ class RunError(MercuryError):
     """A plan failed while it ran, or was given data that does not fit it."""
 
 
-def _python_location(text: str) -> str:
+def python_location(text: str) -> str:
     """``loc("file.py":12:3)`` as ``file.py:12``."""
     found = _LOCATION.search(text)
     return f"{found['file']}:{found['line']}" if found else ""

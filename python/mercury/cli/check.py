@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..errors import CompileError, MercuryError
+from .loading import make_schedule, schedule_options
 
 __all__ = ["check"]
 
@@ -27,37 +28,20 @@ rank, the step, the op and the buffer are named.
 
 @click.command(help=_HELP)
 @click.argument("source")
-@click.option("--strategy", help="A named method; see mercury strategies.")
-@click.option("--recipe", help="The schedule in one line: 'parallelize(sq, gpu)'.")
-@click.option("--mesh", default="gpu=4", show_default=True, help="Levels, slowest first.")
-@click.option("--set", "settings", multiple=True, help="Parameters: sq=4097,sk=4097,h=4.")
-@click.option("--mask", help="full, causal, causal(offset), window(left, right).")
-@click.option(
-    "--dtype",
-    type=click.Choice(["bf16", "f16", "f32", "f64"]),
-    help="Of the tensors; the program's own when not given.",
-)
-def check(
-    source: str,
-    strategy: str | None,
-    recipe: str | None,
-    mesh: str,
-    settings: tuple[str, ...],
-    mask: str | None,
-    dtype: str | None,
-) -> None:
+@schedule_options
+def check(source: str, **options: Any) -> None:
     """Check the plans of a file, or of a program."""
     path = Path(source)
-    scheduled = strategy is not None or recipe is not None
+    scheduled = any(options[name] is not None for name in ("strategy", "schedule", "recipe"))
     try:
         if scheduled:
-            module = _schedule(source, strategy, recipe, mesh, settings, mask, dtype)
+            module = _read(make_schedule(source, **options).ir())
         elif path.is_file():
             module = _parse(path)
         else:
             raise click.UsageError(
-                f"there is no file '{source}'; give one of --strategy and --recipe to check "
-                "a program"
+                f"there is no file '{source}'; give one of --strategy, --schedule and --recipe "
+                "to check a program"
             )
         proofs = _prove(module)
     except MercuryError as error:
@@ -74,35 +58,6 @@ def check(
             "cannot hang"
         )
         click.echo("  nothing is read before it is there, or overwritten while it is needed")
-
-
-def _schedule(
-    source: str,
-    strategy: str | None,
-    recipe: str | None,
-    mesh: str,
-    settings: tuple[str, ...],
-    mask: str | None,
-    dtype: str | None,
-) -> Any:
-    """Build a program and schedule it."""
-    from .. import Mesh, Schedule  # noqa: PLC0415 (loads the compiler)
-    from .. import strategies as known  # noqa: PLC0415
-    from .loading import parse_mask, parse_settings, program_function  # noqa: PLC0415
-
-    if strategy is not None and recipe is not None:
-        raise click.UsageError("give one of --strategy and --recipe")
-    function = program_function(source)
-    parameters: dict[str, object] = {**parse_settings(settings)}
-    if dtype is not None:
-        parameters["dtype"] = dtype
-    if mask is not None:
-        parameters["mask"] = parse_mask(mask)
-    program = function(**parameters)
-    ranks = Mesh.parse(mesh)
-    if strategy is not None:
-        return _read(known.get(strategy).schedule(ranks, program).ir())
-    return _read(Schedule(program, ranks).apply(recipe or "").ir())
 
 
 def _parse(path: Path) -> Any:

@@ -6,14 +6,100 @@ import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 from .. import programs
-from ..dsl import Mask, ProgramFactory, causal, full, window
-from ..errors import ProgramError
+from ..dsl import Mask, Mesh, ProgramFactory, causal, full, window
+from ..errors import MercuryError, ProgramError
 
-__all__ = ["parse_mask", "parse_settings", "program_function"]
+if TYPE_CHECKING:
+    from ..schedule import Schedule
+
+__all__ = [
+    "make_schedule",
+    "parse_mask",
+    "parse_settings",
+    "program_function",
+    "schedule_options",
+    "text_of",
+]
 
 _WHOLE = re.compile(r"-?[0-9]+")
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def schedule_options(function: F) -> F:
+    """Give a command the options that `make_schedule` takes."""
+    options = [
+        click.option("--strategy", help="A named method; see mercury strategies."),
+        click.option(
+            "--schedule",
+            type=click.Path(exists=True, dir_okay=False),
+            help="A file with a recipe or a transform script.",
+        ),
+        click.option("--recipe", help="The schedule in one line: 'parallelize(sq, gpu)'."),
+        click.option(
+            "--mesh", default="gpu=4", show_default=True, help="Levels, slowest first."
+        ),
+        click.option(
+            "--set", "settings", multiple=True, help="Parameters: sq=4097,sk=4097,h=4."
+        ),
+        click.option("--mask", help="full, causal, causal(offset), window(left, right)."),
+        click.option(
+            "--dtype",
+            type=click.Choice(["bf16", "f16", "f32", "f64"]),
+            help="Of the tensors; f32 when not given, where the program has a choice.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def make_schedule(
+    program: str,
+    *,
+    strategy: str | None,
+    schedule: str | None,
+    recipe: str | None,
+    mesh: str,
+    settings: tuple[str, ...],
+    mask: str | None,
+    dtype: str | None,
+) -> Schedule:
+    """Build a program and schedule it, as the options of a command say.
+
+    Raises
+    ------
+    click.UsageError
+        When there is not one schedule.
+    MercuryError
+        When the program or the schedule is not right.
+    """
+    from .. import Schedule  # noqa: PLC0415 (loads the compiler)
+    from .. import strategies as known  # noqa: PLC0415
+
+    if sum(option is not None for option in (strategy, schedule, recipe)) != 1:
+        raise click.UsageError("give one of --strategy, --schedule and --recipe")
+    function = program_function(program)
+    parameters: dict[str, object] = {**parse_settings(settings)}
+    if dtype is not None or "dtype" in function.parameters:
+        parameters["dtype"] = dtype or "f32"
+    if mask is not None:
+        parameters["mask"] = parse_mask(mask)
+    built, ranks = function(**parameters), Mesh.parse(mesh)
+    if strategy is not None:
+        return known.get(strategy).schedule(ranks, built)
+    text = recipe if schedule is None else Path(schedule).read_text()
+    return Schedule(built, ranks).apply(text or "")
+
+
+def text_of(error: MercuryError) -> str:
+    """Give an error's text, without a place that is the command's own."""
+    inside = error.location.startswith(str(Path(__file__).parent))
+    return error.message if inside else str(error)
 
 
 def program_function(text: str) -> ProgramFactory:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dsl.builder import Buffer
+from ..dsl.mask import Mask
 from ..dsl.mesh import Mesh
 from ..errors import RunError
 
@@ -39,6 +40,15 @@ class Cut:
 class BufferLayout:
     """Where the elements of a buffer are, for every rank of a mesh.
 
+    Attributes
+    ----------
+    buffer, mesh
+        Whose elements, and the ranks.
+    cuts
+        How each axis that is cut is cut; the others are whole on every rank.
+    masks
+        Of the program.
+
     Examples
     --------
     >>> import mercury as mc
@@ -51,6 +61,7 @@ class BufferLayout:
     buffer: Buffer
     mesh: Mesh
     cuts: Mapping[str, Cut]
+    masks: tuple[Mask, ...] = ()
 
     def positions(self, rank: int, axis: str) -> Indices:
         """Give the global positions of an axis that a rank holds, in storage order."""
@@ -81,6 +92,67 @@ class BufferLayout:
                 flat = flat * size + choice[i]
             held += _mercury.layout_shard(cut.layout, extent, shards, flat)
         return sorted(held)
+
+    def documents(self, rank: int, axis: str | None = None) -> Indices:
+        """Give where documents begin among the positions that a rank holds, then their number.
+
+        The program has a mask of packed documents. As `positions` has them, positions of one
+        document that the rank holds are next to each other: a rank that holds two parts of a
+        document, as in zigzag, has them as one. Documents that it holds nothing of are left
+        out. This is the ``cu_seqlens`` of kernels for packed sequences.
+
+        Parameters
+        ----------
+        rank
+            A rank of the mesh.
+        axis
+            Of the buffer, along which documents are packed; when not given, the one of as many
+            positions as they have.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rising from 0.
+
+        Raises
+        ------
+        RunError
+            When the program has no packed documents, or the axis is not there or not clear.
+
+        Examples
+        --------
+        >>> import mercury as mc
+        >>> mask = mc.causal().packed([0, 3, 8])
+        >>> program = mc.programs.attention(h=1, sq=8, sk=8, d=2, mask=mask, dtype="f32")
+        >>> plan = mc.strategies.get("ring").schedule(mc.Mesh(gpu=2), program).compile()
+        >>> plan.layout("Q").documents(0).tolist(), plan.layout("Q").documents(1).tolist()
+        ([0, 3, 4], [0, 4])
+        """
+        bounds = self._document_bounds()
+        own = [dim.axis.name for dim in self.buffer.dims if dim.axis and dim.value == 1]
+        if axis is None:
+            extents = {d.axis.name: d.axis.extent for d in self.buffer.dims if d.axis}
+            found = [name for name in own if extents[name] == bounds[-1]]
+            if len(found) != 1:
+                raise RunError(
+                    f"buffer {self.buffer} has {len(found)} axes of {bounds[-1]} positions, as "
+                    "many as the documents have; name the axis"
+                )
+            (axis,) = found
+        held = self.positions(rank, axis)
+        starts = np.searchsorted(np.asarray(bounds), held, "right")
+        changes = np.flatnonzero(np.diff(starts)) + 1
+        first = [0] if len(held) else []
+        return np.array([*first, *changes, len(held)], np.int64)
+
+    def _document_bounds(self) -> tuple[int, ...]:
+        bounds = {mask.documents for mask in self.masks if mask.documents}
+        if len(bounds) != 1:
+            raise RunError(
+                f"the program of buffer {self.buffer} has {len(bounds) or 'no'} masks of "
+                "packed documents, expected one; give it mask=mc.causal().packed([0, 5, 14])"
+            )
+        return bounds.pop()
 
     def indices(self, rank: int) -> tuple[Indices, ...]:
         """Give, for each dimension, the global indices that a rank holds."""

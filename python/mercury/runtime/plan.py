@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl.builder import Buffer
+from ..dsl.builder import Buffer, Kernel
 from ..dsl.mesh import Mesh
 from ..dsl.program import Program
 from ..errors import CompileError, RunError
-from . import sim
+from . import events, sim
 from .dtypes import decode, encode, storage
+from .events import Event
 from .layout import BufferLayout, Cut
+from .parts import follow
 from .sim import RunReport, SimOptions
 
 __all__ = ["Plan", "compile_module"]
@@ -49,10 +51,12 @@ class Plan:
         arena_bytes: int,
         jit: Any,
         context: Any,
+        located: str = "",
     ) -> None:
         self.program = program
         self.mesh = mesh
         self.spmd = spmd
+        self._located = located or spmd  # with the user's lines
         self.arena_bytes = arena_bytes
         self._layouts = layouts
         self._jit = jit
@@ -70,6 +74,45 @@ class Plan:
                 f"the program has no buffer '{buffer}'; it has {', '.join(self._layouts)}"
             )
         return self._layouts[buffer]
+
+    def events(self, rank: int | None = None) -> list[Event]:
+        """Say what a rank does, in order, or all ranks, one after the other.
+
+        Nothing is run.
+
+        Parameters
+        ----------
+        rank
+            A rank of the mesh; all when not given.
+
+        Raises
+        ------
+        RunError
+            When the mesh has no such rank.
+
+        Examples
+        --------
+        >>> import mercury as mc
+        >>> program = mc.programs.matmul(m=4, n=4, depth=4)
+        >>> plan = mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("i", "gpu").compile()
+        >>> [event.kind for event in plan.events(rank=1)]
+        ['fill', 'launch', 'copy']
+        """
+        from .._mlir import ir  # noqa: PLC0415 (no work at import)
+
+        if rank is not None and not 0 <= rank < self.mesh.size:
+            raise RunError(f"the mesh has ranks 0 to {self.mesh.size - 1}, got {rank}")
+        with self._context:
+            module = ir.Module.parse(self._located)
+        names = tuple(buffer.name for buffer in self.program.buffers)
+        told = [
+            event
+            for each in range(self.mesh.size)
+            for event in events.read(module, self.program.name, names, each)
+        ]
+        # What a rank receives is known from what the others sent.
+        told = follow(self._layouts, told)
+        return [event for event in told if rank in (None, event.rank)]
 
     def scatter(self, **whole: Array) -> list[dict[str, Array]]:
         """Cut whole inputs into shards, for tests and single processes.
@@ -207,6 +250,7 @@ def compile_module(module: Any, program: Program, mesh: Mesh, target: str) -> Pl
     layouts = _layouts(lowered, program, mesh)
     _run(_mercury, lowered, "commir-to-spmd")
     spmd = str(lowered.operation.get_asm())
+    located = str(lowered.operation.get_asm(enable_debug_info=True))
     arena = re.search(r"commir\.arena_bytes = (\d+)", spmd)
     _run(_mercury, lowered, "commir-spmd-to-llvm")
     try:
@@ -218,6 +262,7 @@ def compile_module(module: Any, program: Program, mesh: Mesh, target: str) -> Pl
         mesh=mesh,
         layouts=layouts,
         spmd=spmd,
+        located=located,
         arena_bytes=int(arena[1]) if arena else 0,
         jit=jit,
         context=context,
@@ -247,6 +292,8 @@ def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayou
 
     op = next(op for op in module.body.operations if op.operation.name == "commir.program")
     axes = {axis.name: axis for axis in program.axes}
+    ops = [op for nest in program.nests for op in nest.ops]
+    masks = tuple(op.mask for op in ops if isinstance(op, Kernel) and op.mask is not None)
     found = {}
     for buffer, binding in zip(program.buffers, op.bindings, strict=True):
         cuts = {}
@@ -256,5 +303,5 @@ def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayou
             )
             # A string names a level, an integer is a cut inside a rank.
             cuts[name] = Cut(factors=tuple(factor.value for factor in factors), layout=own)
-        found[buffer.name] = BufferLayout(buffer=buffer, mesh=mesh, cuts=cuts)
+        found[buffer.name] = BufferLayout(buffer=buffer, mesh=mesh, cuts=cuts, masks=masks)
     return found
