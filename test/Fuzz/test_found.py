@@ -63,9 +63,9 @@ def test_a_loop_that_is_shifted_by_its_own_inner_loop():
     text = """
 import mercury as mc
 program = mc.programs.matmul(m=4, n=3, depth=5, dtype="f32")
-schedule = mc.Schedule(program, mc.Mesh(gpu=2))
+schedule = mc.Schedule(program, mc.Mesh(gpu=2)).tile("i", 2)
 try:
-    schedule.apply("tile(i, 2); parallelize(i_inner, gpu); shift(i_outer, by=i_inner)").compile()
+    schedule.parallelize("i_inner", "gpu").shift("i_outer", by="i_inner").compile()
 except mc.MercuryError:
     pass
 """
