@@ -172,7 +172,7 @@ LayoutBuilder::Piece LayoutBuilder::piece(AxisAttr axis, Value index,
   Value extent = constant(axis.getExtent());
   Value first = mul(add(mul(number, shards), index), chunk);
   Value from = arith::MinSIOp::create(builder, loc, first, extent);
-  Value to = arith::MinSIOp::create(builder, loc, add(first, constant(chunk)),
-                                    extent);
+  Value to =
+      arith::MinSIOp::create(builder, loc, add(first, constant(chunk)), extent);
   return {from, to, mul(number, chunk)};
 }

@@ -345,13 +345,13 @@ void FunctionConverter::convert(LeaseOpenOp op) {
 }
 
 void FunctionConverter::convert(LeaseMemoryOp op) {
-  Value slot = LLVM::AllocaOp::create(builder, loc, pointer, pointer,
-                                      constant64(1));
-  LLVM::StoreOp::create(builder, loc, LLVM::ZeroOp::create(builder, loc, pointer),
-                        slot);
-  callChecked("mercury_rt_lease_address",
-              {context, tokens.lookup(op.getLease()), toI64(op.getPeer()),
-               slot});
+  Value slot =
+      LLVM::AllocaOp::create(builder, loc, pointer, pointer, constant64(1));
+  LLVM::StoreOp::create(builder, loc,
+                        LLVM::ZeroOp::create(builder, loc, pointer), slot);
+  callChecked(
+      "mercury_rt_lease_address",
+      {context, tokens.lookup(op.getLease()), toI64(op.getPeer()), slot});
   op.getMemory().replaceAllUsesWith(
       makeMemory(LLVM::LoadOp::create(builder, loc, pointer, slot)));
 }
@@ -526,8 +526,7 @@ void FunctionConverter::convert(AccumulateOp op) {
       strides.back() = 1;
     auto layout = StridedLayoutAttr::get(builder.getContext(),
                                          ShapedType::kDynamic, strides);
-    auto row =
-        MemRefType::get(type.getShape(), type.getElementType(), layout);
+    auto row = MemRefType::get(type.getShape(), type.getElementType(), layout);
     Value from =
         memref::CastOp::create(builder, loc, row, callee.getArgument(0));
     Value to = memref::CastOp::create(builder, loc, row, callee.getArgument(1));

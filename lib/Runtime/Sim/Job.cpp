@@ -156,8 +156,7 @@ void Job::deliver(const Message &message) {
   progress();
   Operation &sent = *message.from.operation;
   if (message.from.rank != message.to.rank && message.bytes()) {
-    int64_t level =
-        mesh.crossedLevel(message.from.rank, message.to.rank);
+    int64_t level = mesh.crossedLevel(message.from.rank, message.to.rank);
     bytesSent[level] += message.bytes();
     ++messages[level];
   }

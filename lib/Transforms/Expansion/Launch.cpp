@@ -141,13 +141,12 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
     positions.push_back(matters ? getPosition(getBoundDim(kernel, dim))
                                 : constant(0));
   }
-  LaunchOp::create(builder, kernel.getLoc(), kernel.getKernelAttr(), inputs,
-                   outputs, positions, kernel.getMaskAttr(),
-                   kernel->getAttrOfType<FloatAttr>("scale"),
-                   group == 1 ? IntegerAttr()
-                              : builder.getI64IntegerAttr(group),
-                   isGenerated(kernel) ? StringAttr() : kernel.getImplAttr(),
-                   *scratch);
+  LaunchOp::create(
+      builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, outputs,
+      positions, kernel.getMaskAttr(),
+      kernel->getAttrOfType<FloatAttr>("scale"),
+      group == 1 ? IntegerAttr() : builder.getI64IntegerAttr(group),
+      isGenerated(kernel) ? StringAttr() : kernel.getImplAttr(), *scratch);
   return success();
 }
 

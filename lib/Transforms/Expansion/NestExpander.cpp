@@ -124,10 +124,9 @@ void NestExpander::exchange(StringAttr level, Value source, Value to,
                             Value target, Value from) {
   Location loc = nest.getLoc();
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
-  Value token =
-      ExchangeStartOp::create(builder, loc, TokenType::get(nest.getContext()),
-                              source, to, target, from,
-                              builder.getArrayAttr(level), always);
+  Value token = ExchangeStartOp::create(
+      builder, loc, TokenType::get(nest.getContext()), source, to, target, from,
+      builder.getArrayAttr(level), always);
   WaitOp::create(builder, loc, token);
   ++transfers;
 }

@@ -26,8 +26,8 @@ struct Ring {
   Value slots;                    // two parts: one being read, one arriving
   SmallVector<StringAttr> levels; // what the shifted axis is cut over
   StringAttr level;               // the one of them that this loop moves along
-  Value lease;                    // by which parts are pulled; null: they rotate
-  SmallVector<StringAttr> group;  // whom it is given to
+  Value lease;                   // by which parts are pulled; null: they rotate
+  SmallVector<StringAttr> group; // whom it is given to
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others.
@@ -61,7 +61,7 @@ struct ShiftedLoop {
   StringAttr axis;
   StringAttr level; // of its only term, where it has but one
   int64_t parts, direction, offset;
-  Value phase; // the part that the rank starts with, before it is wrapped
+  Value phase;       // the part that the rank starts with, before it is wrapped
   int64_t steps = 0; // as many of the parts, in order, as some rank needs
 };
 
@@ -250,8 +250,8 @@ private:
   OpBuilder builder;
   Pass::Statistic &transfers;
   llvm::StringMap<Part> parts;
-  /// Which chunk of its part a shifted loop over an axis works on: its innermost
-  /// cut, whatever loops lie between.
+  /// Which chunk of its part a shifted loop over an axis works on: its
+  /// innermost cut, whatever loops lie between.
   llvm::StringMap<Part> chunksOf;
   llvm::StringMap<Value> ranks;
   /// What all launches of a kernel work in, one after the other.

@@ -41,8 +41,8 @@ PlacementAttr NestExpander::getTouchedPlacement(BufferType type) {
       levels.push_back(level);
     }
     if (!levels.empty())
-      cuts.push_back(CutAttr::get(nest.getContext(), dim.getAxis(), levels,
-                                  LayoutAttr()));
+      cuts.push_back(
+          CutAttr::get(nest.getContext(), dim.getAxis(), levels, LayoutAttr()));
   }
   return PlacementAttr::get(nest.getContext(), cuts);
 }

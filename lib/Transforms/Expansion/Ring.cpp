@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Step t of a shifted loop works on part p(t) = (d*t + sum(m_l * r_l) + o) mod J
-// while p(t+1) arrives: from the neighbour that works on it now (rotate), or out
-// of its owner's memory (pull). A part that is the rank's own is not moved.
+// Step t of a shifted loop works on part p(t) = (d*t + sum(m_l * r_l) + o) mod
+// J while p(t+1) arrives: from the neighbour that works on it now (rotate), or
+// out of its owner's memory (pull). A part that is the rank's own is not moved.
 //
 // R9: rings nest when several levels cut one axis. What the outer ring brought
 // is where the inner one starts, and is sent on while that one runs. Pulling
@@ -199,9 +199,8 @@ Value NestExpander::startPull(const ShiftedLoop &shifted, const Ring &member,
     owner = arith::DivUIOp::create(builder, loc, part, constant(each));
   Value peer;
   for (StringAttr level : member.group) {
-    Value at = level == member.level
-                   ? owner
-                   : visiting.lookup({shifted.axis, level});
+    Value at =
+        level == member.level ? owner : visiting.lookup({shifted.axis, level});
     peer = peer ? add(mul(peer, mesh.getLevelSize(level)), at) : at;
   }
   Value theirs = LeaseMemoryOp::create(builder, loc, member.own.getType(),
@@ -250,12 +249,13 @@ void NestExpander::openRing(const ShiftedLoop &shifted, const Ring &member,
     return;
   }
   Value rank = getRank(member.level);
-  Value hop = arith::RemUIOp::create(builder, loc, skew,
-                                     constant(shifted.parts));
+  Value hop =
+      arith::RemUIOp::create(builder, loc, skew, constant(shifted.parts));
   Value back = arith::SubIOp::create(builder, loc, rank, hop);
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
   Value source = getOwnTile(shifted, member, rank);
-  std::pair<StringRef, Part> at(shifted.axis, getPartOf(shifted, member, first));
+  std::pair<StringRef, Part> at(shifted.axis,
+                                getPartOf(shifted, member, first));
   Value target = getTileAt(member.slots, at, zero);
   tokens.push_back(startExchange(member.level, source,
                                  wrap(back, shifted.parts), target,
@@ -289,9 +289,9 @@ Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
   } else if (shifted.offset != 0) {
     Value home =
         constant(shifted.direction == 1 ? n - shifted.offset : shifted.offset);
-    more = both(more, arith::CmpIOp::create(builder, loc,
-                                            arith::CmpIPredicate::ne,
-                                            step.next, home));
+    more =
+        both(more, arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                         step.next, home));
   }
   Value rank = getRank(member.level);
   Value to = wrap(add(rank, constant(-shifted.direction)), n);
@@ -360,8 +360,8 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     step.next = add(step.step, one);
     step.nextPart = getPartAt(shifted, step.next);
     step.nextSlot = slotAt(step.next);
-    step.more = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ult, step.next, count);
+    step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                      step.next, count);
     // Work on a chunk of this part hides the arrival of that of the next.
     std::optional<Part> chunk;
     scf::ForOp chunks;

@@ -44,7 +44,8 @@ bool NestExpander::followsLoops(CutAttr cut) {
     if (loop.isOver(cut.getAxis()) && getTerms(loop) > 1)
       llvm::erase_if(walked, [&](Attribute factor) {
         auto level = dyn_cast<StringAttr>(factor);
-        return level && llvm::is_contained(loop.getShift().getLevels(), level) &&
+        return level &&
+               llvm::is_contained(loop.getShift().getLevels(), level) &&
                !llvm::is_contained(held, factor);
       });
   return held.size() <= walked.size() &&
@@ -164,8 +165,7 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
       if (!dim.isConstant() && level.getSize() != 1 &&
           isParallelOver(dim.getAxis(), level.getName()) &&
           !inside.hasLevel(level.getName()) &&
-          !llvm::is_contained(reduced,
-                              builder.getStringAttr(level.getName())))
+          !llvm::is_contained(reduced, builder.getStringAttr(level.getName())))
         return false;
   return isSamePlacement(program, getMergedPlacement(store, inside), inside);
 }
@@ -188,15 +188,16 @@ LogicalResult NestExpander::placeOutputs() {
       continue;
     if (llvm::any_of(loops,
                      [&](LoopAttr loop) { return travels(store, loop); }))
-      return needsRule("R8 of results that travel",
-                       "'" + getName(cast<BlockArgument>(store.getBuffers()[0])
-                                         .getArgNumber()) +
-                           "' is cut otherwise than the loops run");
+      return needsRule(
+          "R8 of results that travel",
+          "'" +
+              getName(
+                  cast<BlockArgument>(store.getBuffers()[0]).getArgNumber()) +
+              "' is cut otherwise than the loops run");
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      touched[number] =
-          getPartialPlacement(store, getTouchedPlacement(
-                                         program.getBufferType(number)));
+      touched[number] = getPartialPlacement(
+          store, getTouchedPlacement(program.getBufferType(number)));
     }
   }
   return success();

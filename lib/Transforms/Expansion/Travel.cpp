@@ -114,8 +114,8 @@ Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
                                   const Traveller &traveller, Value memory,
                                   Value part, Value slot) {
   SmallVector<std::pair<StringRef, Part>> at;
-  at.emplace_back(shifted.axis, getPart(traveller.levels, shifted.level, part,
-                                        shifted.axis));
+  at.emplace_back(shifted.axis,
+                  getPart(traveller.levels, shifted.level, part, shifted.axis));
   for (const auto &[axis, levels] : traveller.outer)
     at.emplace_back(axis, getPart(levels, StringAttr(), Value(), axis));
   return getTileAt(memory, at, slot);
@@ -154,9 +154,8 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
     for (auto [i, traveller] : llvm::enumerate(moved.results)) {
       Value leaving = getTravelTile(shifted, traveller, traveller.partial,
                                     lastPart, step.nextSlot);
-      Value coming =
-          getTravelTile(shifted, traveller, traveller.incoming,
-                        moved.delivered ? rank : step.part);
+      Value coming = getTravelTile(shifted, traveller, traveller.incoming,
+                                   moved.delivered ? rank : step.part);
       tokens.push_back(
           startExchange(shifted.level, leaving, to, coming, from, started));
       fillWithIdentity(moved.store, i,
@@ -177,8 +176,8 @@ std::pair<Value, Value> NestExpander::getDelivery(const ShiftedLoop &shifted,
   return {part, wrap(add(rank, distance), shifted.parts)};
 }
 
-/// Where the sum of this ring goes: to the step of an outer one, or to where the
-/// result is merged.
+/// Where the sum of this ring goes: to the step of an outer one, or to where
+/// the result is merged.
 Value NestExpander::getTotalTile(const ShiftedLoop &shifted,
                                  const Traveller &traveller) {
   Value rank = getRank(shifted.level);

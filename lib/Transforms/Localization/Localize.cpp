@@ -52,9 +52,12 @@ LogicalResult ProgramLocalizer::localize() {
     int64_t number = argument.getArgNumber();
     Value memory = MemoryOp::create(builder, loc, bytes,
                                     builder.getI64IntegerAttr(number));
-    memories[argument] = {memory, program.getBufferType(number),
+    memories[argument] = {memory,
+                          program.getBufferType(number),
                           getBoundary(program.getBinding(number)),
-                          builder.getDictionaryAttr({}), 0, {}};
+                          builder.getDictionaryAttr({}),
+                          0,
+                          {}};
     mapping.map(argument, memory);
   }
   if (failed(convert(program.getBody().front())))
@@ -115,10 +118,9 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
 LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {
   Value condition = mapping.lookup(op.getCondition());
   Value one = op.getTrueValue(), other = op.getFalseValue();
-  mapping.map(op.getResult(),
-              arith::SelectOp::create(builder, op.getLoc(), condition,
-                                      mapping.lookup(one),
-                                      mapping.lookup(other)));
+  mapping.map(op.getResult(), arith::SelectOp::create(
+                                  builder, op.getLoc(), condition,
+                                  mapping.lookup(one), mapping.lookup(other)));
   if (whole.contains(one) && whole.contains(other))
     whole.insert(op.getResult());
   if (!isa<TileType>(op.getType()))

@@ -93,8 +93,8 @@ Value ProgramLocalizer::makeView(Value bytes, Value shift, Type element,
 Value mlir::commir::castTile(OpBuilder &builder, Value tile) {
   auto type = cast<MemRefType>(tile.getType());
   SmallVector<int64_t> dynamic(type.getRank(), ShapedType::kDynamic);
-  auto layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
-                                       dynamic);
+  auto layout =
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, dynamic);
   return memref::CastOp::create(
       builder, tile.getLoc(),
       MemRefType::get(dynamic, type.getElementType(), layout), tile);
@@ -136,8 +136,8 @@ LogicalResult ProgramLocalizer::convert(AllocOp op) {
       makeBytes(op, sizes, type.getElementType(), op.getSlots(), slotBytes);
   if (failed(memory))
     return failure();
-  memories[op.getBuffer()] = {*memory, type, op.getPlacement(), op.getParts(),
-                              slotBytes, {}};
+  memories[op.getBuffer()] = {*memory,       type,      op.getPlacement(),
+                              op.getParts(), slotBytes, {}};
   mapping.map(op.getBuffer(), *memory);
   return success();
 }
@@ -150,9 +150,8 @@ FailureOr<Value> ProgramLocalizer::makeBytes(Operation *op,
       getMemoryBytes(sizes, getBytes(element), slots, slotBytes);
   if (!bytes)
     return op->emitOpError() << "needs more memory than there are addresses";
-  return memref::AllocOp::create(
-             builder, op->getLoc(),
-             MemRefType::get({*bytes}, builder.getI8Type()))
+  return memref::AllocOp::create(builder, op->getLoc(),
+                                 MemRefType::get({*bytes}, builder.getI8Type()))
       .getResult();
 }
 

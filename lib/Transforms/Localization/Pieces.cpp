@@ -31,7 +31,8 @@ Value ProgramLocalizer::getLocalOffset(AxisAttr axis, const Extent &extent,
   if (extent.held.count == extent.asked.count)
     return piece.local;
   // A shard of blocks from the front and the back holds its parts so too.
-  Piece held = layouts.piece(axis, extent.held.index, extent.held.count, number);
+  Piece held =
+      layouts.piece(axis, extent.held.index, extent.held.count, number);
   return add(sub(piece.begin, held.begin), held.local);
 }
 
@@ -40,8 +41,7 @@ static Value getDocumentTable(ProgramOp program, OpBuilder &builder,
                               ArrayRef<int64_t> bounds) {
   auto type = MemRefType::get({int64_t(bounds.size())}, builder.getI64Type());
   auto values = DenseElementsAttr::get(
-      RankedTensorType::get(type.getShape(), type.getElementType()),
-      bounds);
+      RankedTensorType::get(type.getShape(), type.getElementType()), bounds);
   auto module = program->getParentOfType<ModuleOp>();
   std::string name = (program.getSymName() + ".documents").str();
   for (unsigned i = 0;; ++i) {
@@ -88,9 +88,8 @@ LogicalResult ProgramLocalizer::forEachPiece(
                << "works on pieces of axis '" << name << "', of which '" << name
                << "/" << dim.getDivisor() << "' is a dimension; this version "
                << "does not lower that";
-      if (llvm::none_of(axes, [&](auto &axis) {
-            return axis.first.getName() == name;
-          }))
+      if (llvm::none_of(
+              axes, [&](auto &axis) { return axis.first.getName() == name; }))
         axes.emplace_back(program.getAxis(name), extent.asked);
     }
 
@@ -139,9 +138,9 @@ LogicalResult ProgramLocalizer::forEachPiece(
           extent.held.count != extent.asked.count &&
           axis.getLayout().getKind() == Layout::Kind::Striped)
         return op->emitOpError()
-               << "asks for one of " << extent.asked.count
-               << " parts of axis '" << axis.getName() << "', which is "
-               << axis.getLayout() << " in " << extent.held.count
+               << "asks for one of " << extent.asked.count << " parts of axis '"
+               << axis.getName() << "', which is " << axis.getLayout() << " in "
+               << extent.held.count
                << " parts in its memory; this version does not lower that";
       Value offset =
           isOneInterval(axis)

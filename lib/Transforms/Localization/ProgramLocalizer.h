@@ -107,8 +107,7 @@ private:
   LogicalResult forEachPiece(
       Operation *op, ArrayRef<Value> tiles, const llvm::StringSet<> &always,
       ArrayRef<int64_t> documents,
-      function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)>
-          body);
+      function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body);
   /// Where a piece of what was asked for lies in what is held.
   Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
                        Value number);

@@ -20,8 +20,7 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
   int64_t members = mesh.getGroupSize(op.getGroup());
   auto source = cast<TileType>(op.getSource().getType());
   Value tile = mapping.lookup(op.getSource());
-  Value row =
-      constant(source.getElementType().getIntOrFloatBitWidth() / 8);
+  Value row = constant(source.getElementType().getIntOrFloatBitWidth() / 8);
   int64_t divisor = 1;
   for (auto [i, dim] : llvm::enumerate(source.getDims())) {
     if (axis && dim.getAxis() == axis.getName()) {
@@ -87,10 +86,10 @@ static SmallVector<Attribute> getGroup(ProgramOp program, BufferType type,
     if (after && before.getLayout() == after.getLayout()) {
       // Striped shards are no such unions.
       SmallVector<StringAttr> kept = getCutLevels(mesh, after);
-      Layout::Kind kind = (before.getLayout()
-                               ? before.getLayout()
-                               : program.getAxis(dim.getAxis()).getLayout())
-                              .getKind();
+      Layout::Kind kind =
+          (before.getLayout() ? before.getLayout()
+                              : program.getAxis(dim.getAxis()).getLayout())
+              .getKind();
       bool nests = kind != Layout::Kind::Striped || levels == kept;
       while (nests && stay < std::min(levels.size(), kept.size()) &&
              levels[stay] == kept[stay])
