@@ -204,7 +204,7 @@ private:
 
 static LogicalResult verifyMask(KernelOp kernel) {
   std::optional<MaskAttr> mask = kernel.getMask();
-  if (!mask)
+  if (!mask || mask->isFull())
     return success();
   DimAttr query = getBoundDim(kernel, {"sq"});
   DimAttr key = getBoundDim(kernel, {"sk"});

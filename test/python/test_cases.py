@@ -18,22 +18,12 @@ from mercury.runtime.trial import trial
 
 ULP = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 BOTH = [mc.programs.attention, mc.programs.attention_backward]
-GROUP_ALARM = pytest.mark.xfail(
-    raises=mc.CompileError,
-    strict=True,
-    reason="the checker says that dK lacks heads where ranks share a group; the plan is right",
-)
 
 
-def each(strategies, alarms=()):
-    """Every pair of a program and a strategy; backward by `alarms` raises a false alarm."""
+def each(strategies):
+    """Every pair of a program and a strategy."""
     return pytest.mark.parametrize(
-        ("program", "strategy"),
-        [
-            pytest.param(program, strategy, marks=GROUP_ALARM if alarm else ())
-            for program, strategy in itertools.product(BOTH, strategies)
-            for alarm in [program is BOTH[1] and strategy in alarms]
-        ],
+        ("program", "strategy"), list(itertools.product(BOTH, strategies))
     )
 
 
@@ -76,7 +66,7 @@ def same_for_every_delay(plan, seeds, **options):
 # --- Shapes -------------------------------------------------------------------------
 
 
-@each(["ring", "ulysses", "hybrid"], alarms=["ulysses"])
+@each(["ring", "ulysses", "hybrid"])
 @pytest.mark.parametrize(("length", "ranks"), [(257, 8), (125, 3)])
 def test_c01_a_length_that_ranks_do_not_divide(program, strategy, length, ranks):
     """A length that no rank count divides, forward and backward: no one sees padding."""
@@ -158,14 +148,14 @@ def test_c12_two_tokens(program):
 # --- Heads --------------------------------------------------------------------------
 
 
-@each(["hybrid", "usp", "ulysses"], alarms=["ulysses"])
+@each(["hybrid", "usp", "ulysses"])
 def test_c17_heads_that_ranks_do_not_divide(program, strategy):
     """28 query heads on 4 key heads over 8 ranks: a hybrid, or uneven heads."""
     made = program(h=28, group=7, sq=33, sk=33, d=8, mask="causal", dtype="f32")
     check(schedule_by(strategy, "gpu=8", made))
 
 
-@each(["ulysses", "usp"], alarms=["ulysses", "usp"])
+@each(["ulysses", "usp"])
 def test_c19_a_group_of_heads_on_two_ranks(program, strategy):
     """28 query heads on 7 key heads over 2 ranks: both ranks need the middle key head."""
     made = program(h=28, group=4, sq=21, sk=21, d=8, dtype="f32")
@@ -235,20 +225,15 @@ def test_c26_a_window_is_not_dropped(program, strategy):
 @pytest.mark.parametrize("program", BOTH)
 @pytest.mark.parametrize("direction", [1, -1])
 def test_c27_a_window_on_a_ring(program, direction):
-    """A window that reaches one shard back, on a ring of 8 in both directions.
-
-    Far shards relay all the same: only the result is asserted, not the number of hops.
-    """
+    """A window that reaches one shard back, on a ring of 8 in both directions."""
     made = program(h=1, sq=264, sk=264, d=8, mask=mc.window(33), dtype="f32")
     schedule = mc.Schedule(made, mc.Mesh(gpu=8))
-    check(schedule.parallelize("sq", "gpu").shift("sk", by="sq", direction=direction))
+    plan, _ = check(schedule.parallelize("sq", "gpu").shift("sk", by="sq", direction=direction))
+    if program is mc.programs.attention:
+        # Far shards are not visited, where the near ones come first.
+        assert plan.report.messages == {"gpu": 2 * 8 * (1 if direction == -1 else 7)}
 
 
-@pytest.mark.xfail(
-    raises=ValueError,
-    strict=True,
-    reason="comparing the array with the names of masks fails before the refusal is made",
-)
 def test_c30_a_table_of_booleans_is_refused():
     """A mask that cannot be said is refused with what can be said."""
     table = np.tril(np.ones((1, 1, 33, 33), bool))
@@ -271,11 +256,6 @@ def test_c30_hybrids_keep_a_mask(strategy):
     check(schedule_by(strategy, "u=2,r=2", program))
 
 
-@pytest.mark.xfail(
-    raises=mc.ProgramError,
-    strict=True,
-    reason="a full mask is given to, and refused by, a kernel whose keys are no axis",
-)
 @pytest.mark.parametrize("steps", ["shift(sk, by=sq)", "shard(K, sk, gpu); shard(V, sk, gpu)"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_c31_replicated_beside_sharded(steps, ranks):

@@ -117,7 +117,9 @@ private:
   Value getTravelTile(const ShiftedLoop &shifted, const Traveller &traveller,
                       Value memory, Value part, Value slot = {});
   Value reshard(Value source, PlacementAttr to, Value target = {});
+  SmallVector<StringAttr> getParallelLevels(StringRef axis);
   PlacementAttr getTouchedPlacement(BufferType type);
+  PlacementAttr getPlacementBesideResult(int64_t buffer);
   /// Where a buffer lives while the nest runs.
   PlacementAttr getInside(int64_t buffer) {
     auto moved = touched.find(buffer);

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/Placement.h"
+#include "dialect/CommIR/LoopRules.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 
 using namespace mlir;
@@ -26,6 +26,26 @@ Value NestExpander::reshard(Value source, PlacementAttr to, Value target) {
   return target;
 }
 
+/// The levels that the outermost loops over an axis are parallel on.
+SmallVector<StringAttr> NestExpander::getParallelLevels(StringRef axis) {
+  SmallVector<StringAttr> levels;
+  for (LoopAttr loop : loops) {
+    auto at = llvm::find_if(loop.getAxes(),
+                            [&](StringAttr name) { return name == axis; });
+    if (at == loop.getAxes().end())
+      continue;
+    if (!loop.isParallel() && loop.getParts() != 1)
+      break;
+    if (!loop.isParallel())
+      continue;
+    size_t number = at - loop.getAxes().begin();
+    for (StringAttr level : (*getLevelsOfAxes(program, mesh, loop))[number])
+      if (mesh.getLevelSize(level) != 1)
+        levels.push_back(level);
+  }
+  return levels;
+}
+
 /// The placement in which each rank holds just the parts of a buffer that its
 /// iterations touch: cut as the outermost loops over each axis run in parallel.
 PlacementAttr NestExpander::getTouchedPlacement(BufferType type) {
@@ -33,13 +53,8 @@ PlacementAttr NestExpander::getTouchedPlacement(BufferType type) {
   for (DimAttr dim : type.getDims()) {
     if (dim.isConstant())
       continue;
-    SmallVector<Attribute> levels;
-    for (Attribute factor : getLoopFactors(program, nest, dim.getAxis())) {
-      auto level = dyn_cast<StringAttr>(factor);
-      if (!level || !isParallelOver(dim.getAxis(), level))
-        break;
-      levels.push_back(level);
-    }
+    SmallVector<StringAttr> found = getParallelLevels(dim.getAxis());
+    SmallVector<Attribute> levels(found.begin(), found.end());
     if (!levels.empty())
       cuts.push_back(
           CutAttr::get(nest.getContext(), dim.getAxis(), levels, LayoutAttr()));

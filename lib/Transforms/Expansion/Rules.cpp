@@ -251,10 +251,44 @@ bool NestExpander::isInMeshOrder(ArrayRef<StringAttr> levels) {
   });
 }
 
+/// Where an input is needed that only enters results once, when they are whole:
+/// cut as they are. Null where the loops need it as well.
+PlacementAttr NestExpander::getPlacementBesideResult(int64_t buffer) {
+  Value argument = program.getBody().getArgument(buffer);
+  StoreOp beside;
+  for (LoadOp load : nest.getBody().getOps<LoadOp>()) {
+    if (load.getBuffer() != argument)
+      continue;
+    for (Operation *user : load->getUsers()) {
+      auto kernel = dyn_cast<KernelOp>(user);
+      if (!kernel || !entersOnce(kernel))
+        return {};
+      for (Operation *taker : kernel->getUsers())
+        beside = cast<StoreOp>(taker);
+    }
+  }
+  if (!beside)
+    return {};
+  int64_t result =
+      cast<BlockArgument>(beside.getBuffers().front()).getArgNumber();
+  SmallVector<CutAttr> cuts;
+  for (DimAttr dim : program.getBufferType(buffer).getDims())
+    if (!dim.isConstant())
+      if (CutAttr cut = getInside(result).getCut(dim.getAxis()))
+        cuts.push_back(cut);
+  return PlacementAttr::get(nest.getContext(), cuts);
+}
+
 LogicalResult NestExpander::placeInput(int64_t buffer) {
   BindingAttr binding = program.getBinding(buffer);
   Value argument = program.getBody().getArgument(buffer);
   memory[argument] = argument;
+  if (PlacementAttr beside = getPlacementBesideResult(buffer)) {
+    touched[buffer] = beside;
+    if (!isSamePlacement(program, binding.getBoundary(), beside))
+      memory[argument] = reshard(argument, beside);
+    return success();
+  }
   Movement movement = findMovement(buffer);
   PlacementAttr inside = binding.getInside();
   if (movement.exchanges)

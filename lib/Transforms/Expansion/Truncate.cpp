@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/KernelSignature.h"
-#include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 
 using namespace mlir;
@@ -49,10 +48,7 @@ static bool sees(MaskAttr mask, Interval queries, Interval keys) {
 SmallVector<Interval> NestExpander::getTouched(AxisAttr axis,
                                                ArrayRef<int64_t> coordinates) {
   int64_t index = 0, count = 1;
-  for (Attribute factor : getLoopFactors(program, nest, axis.getName())) {
-    auto level = dyn_cast<StringAttr>(factor);
-    if (!level || !isParallelOver(axis.getName(), level))
-      break;
+  for (StringAttr level : getParallelLevels(axis.getName())) {
     int64_t size = mesh.getLevelSize(level);
     index = index * size + coordinates[mesh.getLevelNumber(level)];
     count *= size;

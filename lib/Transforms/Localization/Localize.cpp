@@ -129,17 +129,22 @@ LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {
   Tile chosen = tiles[one], second = tiles[other];
   chosen.frame = arith::SelectOp::create(builder, op.getLoc(), condition,
                                          chosen.frame, second.frame);
+  auto choose = [&](Value &value, Value alternative) {
+    if (value && alternative && value != alternative)
+      value = arith::SelectOp::create(builder, op.getLoc(), condition, value,
+                                      alternative);
+  };
   for (auto [extent, alternative] :
        llvm::zip_equal(chosen.extents, second.extents)) {
-    extent.inPieces |= alternative.inPieces;
-    if (extent.held.count == alternative.held.count)
-      continue;
-    if (extent.inPieces)
+    bool inPieces = extent.inPieces || alternative.inPieces;
+    if (inPieces && extent.held.count != alternative.held.count)
       return op.emitOpError() << "chooses between tiles in pieces of memory "
                                  "that is cut in two ways, which this version "
                                  "does not lower yet";
-    extent.offset = arith::SelectOp::create(builder, op.getLoc(), condition,
-                                            extent.offset, alternative.offset);
+    extent.inPieces = inPieces;
+    choose(extent.held.index, alternative.held.index);
+    choose(extent.offset, alternative.offset);
+    choose(extent.size, alternative.size);
   }
   tiles[op.getResult()] = chosen;
   return success();

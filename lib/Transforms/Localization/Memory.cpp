@@ -257,7 +257,7 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
   // Memory of no elements is any tile of it: no offset lies inside.
   if (empty) {
     held = sizes;
-    all = true;
+    all = tile.isEmpty = true;
     for (Extent &extent : tile.extents)
       extent.inPieces = false;
   }

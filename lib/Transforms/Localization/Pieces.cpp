@@ -118,7 +118,8 @@ LogicalResult ProgramLocalizer::forEachPiece(
   SmallVector<Value> found;
   for (Value operand : operands) {
     const Tile &tile = tiles[operand];
-    if (llvm::none_of(dimsOf(operand), [&](DimAttr dim) {
+    // No piece of nothing lies anywhere.
+    if (tile.isEmpty || llvm::none_of(dimsOf(operand), [&](DimAttr dim) {
           return !dim.isConstant() && pieces.contains(dim.getAxis());
         })) {
       found.push_back(mapping.lookup(operand));

@@ -64,6 +64,7 @@ private:
   struct Tile {
     Value frame;
     SmallVector<Extent> extents;
+    bool isEmpty = false;
   };
   /// An interval of an axis, and where it lies in memory.
   using Piece = LayoutBuilder::Piece;

@@ -82,12 +82,14 @@ class Mask:
         """
         if isinstance(mask, Mask):
             return mask
-        if mask in (None, "full"):
+        if mask is None or (isinstance(mask, str) and mask == "full"):
             return full()
-        if mask == "causal":
+        if isinstance(mask, str) and mask == "causal":
             return causal()
+        given = repr(mask) if isinstance(mask, str) else f"a {type(mask).__name__}"
         raise ProgramError(
-            f"expected a mask, 'full' or 'causal', got {mask!r}; see mercury.window and Mask"
+            f"expected a mask, 'full' or 'causal', got {given}; masks speak of positions, not of "
+            "tables: see mercury.window, mercury.causal and Mask.packed"
         )
 
 
