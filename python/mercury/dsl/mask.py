@@ -88,8 +88,8 @@ class Mask:
             return causal()
         given = repr(mask) if isinstance(mask, str) else f"a {type(mask).__name__}"
         raise ProgramError(
-            f"expected a mask, 'full' or 'causal', got {given}; masks speak of positions, not of "
-            "tables: see mercury.window, mercury.causal and Mask.packed"
+            f"expected a mask, 'full' or 'causal', got {given}; masks speak of positions: "
+            "see mercury.window, mercury.causal and Mask.packed"
         )
 
 
