@@ -37,13 +37,16 @@ def MaterializeCommunication
       dimensions is parallel, and that loop is not shifted: `all_gather`, before
       the loops.
     - R3: a read buffer is sharded along a shifted axis: each step works on one
-      part while the next one arrives (`rotate`).
+      part while the next one arrives from a neighbour (`rotate`) or is read out
+      of its owner's memory (`pull`). Steps that no rank needs, behind a window,
+      are left out.
     - R4: a result is reduced over a parallel loop and replicated: partial
       results are gathered, and merged by every rank in the order of ranks.
     - R5: it is sharded over that level: each rank gets the partial results of
       its own part.
     - R6: it is sharded along a shifted axis: the accumulator of a part goes to
-      the rank that works on the part next (`travel`).
+      the rank that works on the part next (`travel`), or each partial result to
+      the owner of the part (`deliver`).
     - R7: a buffer lives elsewhere outside: it is redistributed.
     - R8: no other rule brings it: it is redistributed to where the loops use
       it, or from where they make it.
