@@ -71,7 +71,9 @@ def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
     program, `(context, buffers) -> status`, on memrefs whose sizes and offsets
     are arithmetic on group ranks by the axes' layouts.
 
-    Fails when a tile is not one interval of the memory that holds it.
+    What works on a tile of several intervals (zigzag, striped, documents) does
+    so once for each piece. `commir.redistribute` becomes a loop over the other
+    ranks of its group: pack, exchange, unpack.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
