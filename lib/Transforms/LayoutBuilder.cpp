@@ -23,7 +23,7 @@ int64_t mlir::commir::getPieces(AxisAttr axis, int64_t shards) {
     return 2;
   int64_t chunks =
       llvm::divideCeil(axis.getExtent(), axis.getLayout().getChunk());
-  return llvm::divideCeil(chunks, shards);
+  return std::max<int64_t>(llvm::divideCeil(chunks, shards), 1);
 }
 
 int64_t mlir::commir::getLargestSize(AxisAttr axis, int64_t shards,

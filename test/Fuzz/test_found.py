@@ -36,6 +36,11 @@ FOUND = {
         mc.Mesh(gpu=2),
         "parallelize(j, gpu); shift(i, by=j); tile(k, 2)",
     ),
+    "no queries to redistribute": (
+        lambda: mc.programs.attention(h=2, sq=0, sk=4, d=2, dtype="f32"),
+        mc.Mesh(gpu=2),
+        "shard(Q, sq, gpu); parallelize(h, gpu)",
+    ),
     "pieces of a tile of nothing": (
         lambda: mc.programs.matmul(m=0, n=3, depth=3, **PIECES),
         mc.Mesh(gpu=1),

@@ -124,7 +124,7 @@ int32_t Rank::begin(std::string_view kind, int64_t level) {
     if (int32_t status = receiveClosed())
       return status;
   if (!mesh.hasLevel(level))
-    return invalid("the mesh has no such level; levels are numbered from 0 "
+    return invalid("the mesh has no such group; levels are numbered from 0 "
                    "to " +
                    std::to_string(mesh.levels() - 1));
   return MERCURY_RT_OK;

@@ -105,16 +105,24 @@ LogicalResult ProgramLocalizer::forEachPiece(
     documentBegin = load(number);
     documentEnd = load(add(number, constant(1)));
   }
+  // The pieces at hand, and how much of them is in the document.
   llvm::StringMap<Piece> pieces;
-  llvm::StringMap<Value> numbers, begins;
+  llvm::StringMap<Value> numbers, begins, sizes;
   for (auto &[axis, range] : axes) {
     int64_t count = range.index ? getPieces(axis, range.count) : 1;
     Value number = count == 1 ? constant(0) : openLoop(constant(count));
     Piece piece = layouts.piece(axis, range.index, range.count, number);
+    Value begin = piece.begin, end = piece.end;
+    if (documentBegin) {
+      begin = arith::MaxSIOp::create(builder, loc, begin, documentBegin);
+      end = arith::MinSIOp::create(builder, loc, end, documentEnd);
+      end = arith::MaxSIOp::create(builder, loc, begin, end);
+    }
     numbers[axis.getName()] = number;
     pieces[axis.getName()] = piece;
+    begins[axis.getName()] = begin;
+    sizes[axis.getName()] = sub(end, begin);
   }
-  // Where each tile's pieces lie, and how much of them is in the document.
   SmallVector<Value> found;
   for (Value operand : operands) {
     const Tile &tile = tiles[operand];
@@ -125,16 +133,15 @@ LogicalResult ProgramLocalizer::forEachPiece(
       found.push_back(mapping.lookup(operand));
       continue;
     }
-    SmallVector<Value> offsets, sizes;
+    SmallVector<Value> offsets, lengths;
     for (auto [dim, extent] : llvm::zip_equal(dimsOf(operand), tile.extents)) {
       auto at = dim.isConstant() ? pieces.end() : pieces.find(dim.getAxis());
       if (at == pieces.end()) {
         offsets.push_back(extent.offset);
-        sizes.push_back(extent.size);
+        lengths.push_back(extent.size);
         continue;
       }
       AxisAttr axis = program.getAxis(dim.getAxis());
-      Piece piece = at->second;
       if (extent.asked.count != 1 && extent.held.count != 1 &&
           extent.held.count != extent.asked.count &&
           axis.getLayout().getKind() == Layout::Kind::Striped)
@@ -143,22 +150,17 @@ LogicalResult ProgramLocalizer::forEachPiece(
                << axis.getName() << "', which is " << axis.getLayout() << " in "
                << extent.held.count
                << " parts in its memory; this version does not lower that";
+      const Piece &piece = at->second;
       Value offset =
           isOneInterval(axis)
               ? extent.offset
               : getLocalOffset(axis, extent, piece, numbers[axis.getName()]);
-      Value begin = piece.begin, end = piece.end;
-      if (documentBegin) {
-        begin = arith::MaxSIOp::create(builder, loc, begin, documentBegin);
-        end = arith::MinSIOp::create(builder, loc, end, documentEnd);
-        end = arith::MaxSIOp::create(builder, loc, begin, end);
-        offset = add(offset, sub(begin, piece.begin));
-      }
-      begins[axis.getName()] = begin;
+      if (documentBegin)
+        offset = add(offset, sub(begins[axis.getName()], piece.begin));
       offsets.push_back(offset);
-      sizes.push_back(sub(end, begin));
+      lengths.push_back(sizes[axis.getName()]);
     }
-    found.push_back(makeSubview(tile.frame, offsets, sizes));
+    found.push_back(makeSubview(tile.frame, offsets, lengths));
   }
   body(found, begins);
   return success();

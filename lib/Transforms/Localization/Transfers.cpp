@@ -113,6 +113,13 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
   const Memory source = memories[op.getSource()];
   const Memory target = memories[op.getTarget()];
   BufferType type = source.type;
+  // Of no elements, nothing moves.
+  if (llvm::any_of(type.getDims(), [&](DimAttr dim) {
+        return (dim.isConstant()
+                    ? dim.getValue()
+                    : program.getAxis(dim.getAxis()).getExtent()) == 0;
+      }))
+    return success();
   SmallVector<Attribute> group =
       getGroup(program, type, source.placement, target.placement);
   int64_t members = mesh.getGroupSize(builder.getArrayAttr(group));
