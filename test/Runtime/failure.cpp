@@ -223,7 +223,7 @@ static void testArguments() {
               });
   expectWrong(MERCURY_RT_INVALID,
               ", operation 1, exchange on level number 1: the mesh has no such "
-              "level; levels are numbered from 0 to 0",
+              "group; levels are numbered from 0 to 0",
               [](mercury_rt_context *context, char *arena, int64_t *token) {
                 return mercury_rt_exchange_start(context, 1, 0, arena, 8, 0,
                                                  nullptr, 0, token);

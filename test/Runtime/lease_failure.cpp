@@ -193,7 +193,7 @@ static void testMisuse() {
               });
   expectWrong(MERCURY_RT_INVALID,
               ", operation 1, lease_open on level number 1: the mesh has no "
-              "such level",
+              "such group",
               [](Use &use) {
                 return mercury_rt_lease_open(use.context, 1, use.arena, 8,
                                              &use.lease);
