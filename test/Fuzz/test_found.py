@@ -56,6 +56,34 @@ def test_a_program_that_a_random_one_came_down_to(fault):
     assert trial(plan).right
 
 
+NOTHING_MERGED = {
+    "a sink without keys": (
+        lambda: mc.programs.attention(h=1, sq=4, sk=0, **SINK),
+        mc.Mesh(gpu=1),
+        "",
+    ),
+    "no keys, and results that are redistributed in pieces": (
+        lambda: mc.programs.attention(
+            h=3, sq=4, sk=0, d=2, dtype="f32", layout={"sq": "zigzag"}
+        ),
+        mc.Mesh(gpu=2),
+        "shard(O, sq, gpu); shard(LSE, sq, gpu); parallelize(h, gpu)",
+    ),
+}
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=mc.CompileError,
+    reason="the checker does not know which result an identity is that nothing was merged into",
+)
+@pytest.mark.parametrize("fault", NOTHING_MERGED)
+def test_results_that_nothing_was_merged_into(fault):
+    program, mesh, recipe = NOTHING_MERGED[fault]
+    plan = mc.Schedule(program(), mesh).apply(recipe).compile()
+    assert trial(plan).right
+
+
 # An assertion of the compiler ends the process.
 def test_a_loop_that_is_shifted_by_its_own_inner_loop():
     text = """
