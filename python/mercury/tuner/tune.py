@@ -61,7 +61,8 @@ def tune(
     makes. Memory is that of the lowered plan.
     Overlap is taken to be perfect, no rank to be late, and no kernel to be slowed by a
     transfer. With measured curves (``h200`` inside one host) the bound was within 20% of
-    most measured methods, and it misses what a plan loses in many small steps. Other
+    six measured times of attention over long sequences; over short ones and for products
+    it was off by up to half, in both directions. Other
     presets are datasheet figures. Read the order of the plans, not the digits; ``off by``
     is what the curves themselves may be off by.
 
