@@ -1,8 +1,11 @@
 // RUN: mercury-opt %s --commir-infer-placement --commir-materialize-communication -split-input-file | FileCheck %s
+// RUN: mercury-opt %s --commir-infer-placement --commir-materialize-communication -split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: mercury-opt %s --commir-to-llvm -split-input-file -o /dev/null
 //
 // R8: what no other rule brings is exchanged, before the loops for what they
-// read and after them for what they make.
+// read and after them for what they make. A shift that it replaces is told.
+// REMARK: remark: 'B' is exchanged whole before the loops (R8): no ring over 'k' serves its placement
+// REMARK: remark: 'A' is exchanged whole before the loops (R8): no ring over 'k' serves its placement
 
 // CHECK-LABEL: commir.program @r6_result_along_a_shifted_axis on
 // CHECK: commir.launch

@@ -123,6 +123,9 @@ int32_t Rank::begin(std::string_view kind, int64_t level) {
   if (kind != "lease.close")
     if (int32_t status = receiveClosed())
       return status;
+  if (mesh.hasGroup(level) && !mesh.hasLevel(level))
+    return invalid("this backend has no groups of several levels yet; "
+                   "communicate level by level");
   if (!mesh.hasLevel(level))
     return invalid("the mesh has no such group; levels are numbered from 0 "
                    "to " +

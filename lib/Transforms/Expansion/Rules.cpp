@@ -291,9 +291,19 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   }
   Movement movement = findMovement(buffer);
   PlacementAttr inside = binding.getInside();
-  if (movement.exchanges)
-    touched[buffer] = inside =
-        getTouchedPlacement(program.getBufferType(buffer));
+  if (movement.exchanges) {
+    BufferType type = program.getBufferType(buffer);
+    touched[buffer] = inside = getTouchedPlacement(type);
+    // A schedule that asked for one part a step is told what it gets.
+    for (DimAttr dim : type.getDims())
+      if (!dim.isConstant() && llvm::any_of(loops, [&](LoopAttr loop) {
+            return loop.isOver(dim.getAxis()) && loop.getShift();
+          }))
+        nest.emitRemark() << "'" << getName(buffer)
+                          << "' is exchanged whole before the loops (R8): no "
+                             "ring over '"
+                          << dim.getAxis() << "' serves its placement";
+  }
   if (!isSamePlacement(program, binding.getBoundary(), inside))
     memory[argument] = reshard(argument, inside);
   if (movement.exchanges || !movement.cut)
