@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dsl import Mesh, Program
 from ..dsl.program import Boundary
@@ -13,6 +13,9 @@ from ..runtime.plan import Plan
 from ..schedule import Schedule
 from .costs import PlanCosts
 from .quantity import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from ..cuda.plan import CudaPlan
 
 __all__ = ["Choice", "Counts", "TuneResult"]
 
@@ -167,7 +170,7 @@ class TuneResult:
         """Make the schedule of one of the plans."""
         return Schedule(self.program, self.mesh, self.boundary).apply(choice.recipe)
 
-    def compile(self, target: str = "sim") -> Plan:
+    def compile(self, target: str = "sim") -> Plan | CudaPlan:
         """Compile the chosen schedule."""
         return self.schedule.compile(target)
 
