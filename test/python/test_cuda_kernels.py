@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +57,14 @@ def test_runs_of_heads_have_as_many_for_each_key_head(
         assert rest == 0
         found.update({head: key + (head - own) // each for head in range(own, own_end)})
     assert found == {h: (first + h) // group - first // group for h in range(heads)}
+
+
+def test_the_face_of_gpus_loads_no_library() -> None:
+    text = (
+        "import sys, mercury as mc; mc.cuda.Session, mc.cuda.CudaPlan; "
+        "sys.exit('torch' in sys.modules or '_mercury' in ' '.join(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
 
 
 @dataclass

@@ -85,6 +85,7 @@ class Context:
             make_communicators=with_messages,
             kernels=self._table.address,
             number_of_kernels=len(self._table),
+            nccl_library=native.nccl_library() if with_messages else None,
         )
         with self._torch_device():
             self._check(

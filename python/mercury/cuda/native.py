@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
+import os
+from pathlib import Path
 
 from ..errors import RunError
 from ..runtime.sim import library_path
 
-__all__ = ["ABI_VERSION", "Job", "last_error", "library", "pointers", "texts"]
+__all__ = [
+    "ABI_VERSION",
+    "Job",
+    "last_error",
+    "library",
+    "nccl_library",
+    "pointers",
+    "texts",
+]
 
 ABI_VERSION = 2
 Pointer = ctypes.c_void_p
@@ -66,6 +77,24 @@ def library() -> ctypes.CDLL:
     found.mercury_rt_cuda_close.restype = None
     found.mercury_rt_cuda_graph_free.restype = None
     return found
+
+
+def nccl_library() -> bytes | None:
+    """Give the path of the NCCL that PyTorch requires, which the loader does not know.
+
+    None where the environment names one, or there is no such package.
+    """
+    if os.environ.get("MERCURY_RT_NCCL_LIBRARY"):
+        return None
+    try:
+        spec = importlib.util.find_spec("nvidia.nccl")
+    except ModuleNotFoundError:
+        return None
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        place = Path(folder) / "lib" / "libnccl.so.2"
+        if place.is_file():
+            return str(place).encode()
+    return None
 
 
 def last_error() -> str:

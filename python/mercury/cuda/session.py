@@ -180,6 +180,23 @@ class Session:
             self._of_plan[plan.digest] = found
         return found
 
+    def gather(self, what: str, text: str) -> list[str]:
+        """Tell every rank a text, and give what each of them told; all do so together.
+
+        Parameters
+        ----------
+        what
+            What it is about, for the message when a rank is silent.
+        text
+            What this rank tells.
+
+        Returns
+        -------
+        list of str
+            By rank.
+        """
+        return self._agree(what, text)
+
     def _agree(self, what: str, text: str) -> list[str]:
         name = f"{self._name}/{next(self._steps)} {what}"
         return agree(self._launch, name, text, self.deadline_ms)
