@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import re
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,7 @@ from .context import uses_expandable_segments
 from .kernels import default_implementation
 from .native import ABI_VERSION
 from .session import Session
-from .tensors import Shard, check_apart, empty, shard_of
+from .tensors import Shard, check_apart, empty, shard_of, torch_with_gpus
 
 __all__ = ["CudaPlan", "compile_plan"]
 
@@ -98,7 +97,7 @@ class CudaPlan:
         dict
             Contiguous tensors on this rank's GPU.
         """
-        torch = importlib.import_module("torch")
+        torch = torch_with_gpus()
         place = torch.device("cuda", session.device)
         found = {}
         for name, tensor in whole.items():

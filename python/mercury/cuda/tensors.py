@@ -12,7 +12,14 @@ from typing import Any
 from ..dsl.builder import Buffer
 from ..errors import RunError
 
-__all__ = ["Shard", "check_apart", "current_stream", "empty", "shard_of"]
+__all__ = [
+    "Shard",
+    "check_apart",
+    "current_stream",
+    "empty",
+    "shard_of",
+    "torch_with_gpus",
+]
 
 _TORCH_NAMES = {
     "torch.float16": "f16",
@@ -114,9 +121,30 @@ def check_apart(shards: Mapping[str, Shard], outputs: set[str]) -> None:
             )
 
 
+def torch_with_gpus() -> Any:
+    """Import PyTorch.
+
+    Raises
+    ------
+    RunError
+        When it is not there, or finds no GPU.
+    """
+    try:
+        torch: Any = importlib.import_module("torch")
+    except ImportError as error:
+        raise RunError(
+            f"this needs PyTorch, which is not there ({error}); pip install 'torch>=2.6'"
+        ) from None
+    if not torch.cuda.is_available():
+        raise RunError(
+            f"PyTorch {torch.__version__} finds no GPU; mercury doctor says more, target 'sim' needs none"
+        )
+    return torch
+
+
 def empty(buffer: Buffer, shape: tuple[int, ...], device: int) -> Any:
     """Make a tensor of PyTorch for an output."""
-    torch = importlib.import_module("torch")
+    torch = torch_with_gpus()
     return torch.empty(
         shape, dtype=getattr(torch, _LONG[buffer.dtype]), device=torch.device("cuda", device)
     )

@@ -14,6 +14,7 @@ from ..reference.sampled import draw_on, rows_dim, sampled
 from ..runtime.trial import LIMITS, limits
 from .plan import CudaPlan
 from .session import Session
+from .tensors import torch_with_gpus
 
 __all__ = ["CudaTrial", "cuda_limits", "distances", "trial"]
 
@@ -53,8 +54,7 @@ def trial(plan: CudaPlan, session: Session, seed: int = 0) -> CudaTrial:
     seed
         Of the inputs.
     """
-    torch = importlib.import_module("torch")
-    device = torch.device("cuda", session.device)
+    device = torch_with_gpus().device("cuda", session.device)
     whole = draw_on(plan.program, device, seed)
     outputs = plan.run(session, **plan.shard(session, **whole))
     own = distances(plan, session.rank, whole, outputs, seed)
