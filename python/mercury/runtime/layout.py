@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl.builder import Axis, Buffer
 from ..dsl.mask import Mask
 from ..dsl.mesh import Mesh
+from ..dsl.nodes import Axis, Buffer
 from ..errors import RunError
 
 __all__ = ["BufferLayout", "Cut"]
