@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .dsl import Mask, Mesh, Program, ProgramBuilder, causal, full, program, window
     from .runtime.plan import Plan
     from .schedule import Schedule
+    from .simulator import simulate
     from .tuner import tune
 
 __version__ = "0.1.0"
@@ -40,6 +41,7 @@ __all__ = [
     "ops",
     "program",
     "programs",
+    "simulate",
     "strategies",
     "topology",
     "tune",
@@ -56,6 +58,7 @@ _HOMES = {
     "causal": ".dsl",
     "full": ".dsl",
     "program": ".dsl",
+    "simulate": ".simulator",
     "tune": ".tuner",
     "window": ".dsl",
 }
