@@ -212,6 +212,11 @@ class Plan:
         return outputs
 
     @property
+    def entry(self) -> int:
+        """The address of the compiled host program."""
+        return int(self._entry)
+
+    @property
     def report(self) -> RunReport:
         """What the last run moved."""
         if self._report is None:
