@@ -1,0 +1,113 @@
+"""What is right on a workload, and the floor: on a CPU, where there is PyTorch."""
+
+import pytest
+from mercury import reference
+from mercury.bench import cudnn, floor, parse_workload
+from mercury.bench.errors import AbsentError, BenchError
+from mercury.bench.peers import peers_of
+from mercury.bench.problems import make_problem
+
+torch = pytest.importorskip("torch")
+
+
+class OnCpu:
+    torch, device, name = torch, "cpu", "a CPU"
+
+    def __init__(self, rank=0, size=1):
+        self.rank, self.size = rank, size
+
+
+def plain(torch, q, k, v, *, causal=False):
+    """Attention in float64, rounded: what cuDNN is to give."""
+    mask = "causal" if causal else "full"
+    o, lse = reference.attention(*(x.double().numpy() for x in (q, k, v)), mask=mask)
+    return torch.from_numpy(o).to(q.dtype), torch.from_numpy(lse).float()
+
+
+def plain_backward(torch, grad_o, q, k, v, o, lse, *, causal=False):
+    made = reference.attention_backward(
+        *(x.double().numpy() for x in (q, k, v, grad_o)),
+        o=o.double().numpy(),
+        lse=lse.double().numpy(),
+        mask="causal" if causal else "full",
+    )
+    return tuple(torch.from_numpy(x).to(q.dtype) for x in made)
+
+
+@pytest.fixture(autouse=True)
+def _no_cudnn(monkeypatch):
+    monkeypatch.setattr(cudnn, "attention", plain)
+    monkeypatch.setattr(cudnn, "attention_backward", plain_backward)
+
+
+WORKLOADS = [
+    "attention-2x4x24-full",
+    "attention-1x4x24-causal-gqa2",
+    "attention-2x4x24-full-bwd",
+    "attention-1x4x24-causal-gqa2-bwd",
+    "ag-gemm-16x24x32",
+    "gemm-rs-16x24x32",
+]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_samples_tell_right_from_wrong(name):
+    on = OnCpu()
+    problem = make_problem(parse_workload(name), on)
+    ready = floor.prepare(problem, on)
+    results = dict(ready.run())
+    assert set(results) == set(problem.outputs)
+    assert problem.error(results, ready.held) < 5e-3
+    for output, right in results.items():
+        for wrong, least in ((right * 0, 0.99), (right * 1.1, 0.09), (right * torch.nan, 1e9)):
+            assert problem.error({**results, output: wrong}, ready.held) > least
+        with pytest.raises(ValueError, match=f"{output} has shape"):
+            problem.error({output: right[:, :1]}, ready.held)
+
+
+def test_a_mask_that_is_ignored_is_seen():
+    problem = make_problem(parse_workload("attention-1x4x64-causal"), OnCpu())
+    o, lse = plain(torch, *(problem.whole[name] for name in "QKV"), causal=False)
+    held = {name: problem.held(name) for name in ("O", "LSE")}
+    assert problem.error({"O": o, "LSE": lse}, held) > 0.1
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("size", [1, 2])
+def test_floors_of_all_ranks_share_the_work(name, size):
+    workload, done = parse_workload(name), 0
+    for rank in range(size):
+        on = OnCpu(rank, size)
+        problem = make_problem(workload, on)
+        ready = floor.prepare(problem, on)
+        results, held = floor.one_device(problem, ready, on)
+        assert problem.error(results, held) < 5e-3
+        first = problem.outputs[0]
+        assert list(results[first].shape) == [len(index) for index in held[first]]
+        done += results[first].numel()
+        if name == "gemm-rs-16x24x32" and size > 1:  # a part of the sum is all of C
+            assert list(ready.run()["C"].shape) == [16, 32]
+
+    whole = 16 * 32 if "gemm" in name else problem.whole["Q"].numel()
+    assert done == whole
+
+
+def test_what_ranks_cannot_share_is_refused():
+    with pytest.raises(BenchError, match="3 ranks and a size of 16"):
+        make_problem(parse_workload("ag-gemm-16x24x32"), OnCpu(0, 3))
+    on = OnCpu(0, 4)
+    problem = make_problem(parse_workload("attention-1x4x24-causal-gqa2"), on)
+    with pytest.raises(BenchError, match="4 ranks do not divide 2 key heads"):
+        floor.prepare(problem, on)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_peers_say_why_they_are_absent(name):
+    on = OnCpu()
+    workload = parse_workload(name)
+    problem = make_problem(workload, on)
+    peers = peers_of(workload)
+    assert len({peer.name for peer in peers}) == len(peers) >= 2
+    for peer in peers:
+        with pytest.raises(AbsentError, match="needs 2 ranks or more, there is 1"):
+            peer.prepare(problem, on)
