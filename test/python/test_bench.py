@@ -332,6 +332,22 @@ def test_everything_made_is_closed_once():
     assert sorted(closed) == ["good", "wrong"]
 
 
+def test_what_another_rank_failed_to_make_is_closed_here_too():
+    class Torn(Clock):
+        def agree(self, message):
+            return "rank 1: no memory" if self.log[-1:] == ["made"] else message
+
+    on, closed = Torn(), []
+
+    def prepare(problem, processes):
+        on.log.append("made")
+        return Prepared(run=lambda: {}, held={}, close=lambda: closed.append("torn"))
+
+    made, _ = sweep(on, [Candidate(name="torn", prepare=prepare)])
+    assert made["torn"].failed == "rank 1: no memory"
+    assert closed == ["torn"]
+
+
 def test_messages_name_the_rank_unless_all_say_the_same():
     assert exchange_messages(["a", "a"]) == "a"
     assert exchange_messages([None, "b", "c"]) == "rank 1: b"
@@ -451,6 +467,8 @@ def test_agreement_is_told_for_each_workload():
         dataclasses.replace(record, predicted_ms=ms)
         for record, ms in zip(records(), (1.0, 1.4), strict=True)
     ]
+    assert "| ring | 1.000 | 1.500 | 1.400 |" in bench.table(made, every=True)
+    assert "predicted" not in bench.table(made)
     (line,) = agreement_lines(made)
     assert "2 plans, rank correlation 1.00, first choice 'pull' +0.0% from the best" in line
     told = []

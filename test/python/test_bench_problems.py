@@ -1,9 +1,14 @@
 """What is right on a workload, and the floor: on a CPU, where there is PyTorch."""
 
+import sys
+from types import ModuleType, SimpleNamespace
+
+import mercury as mc
 import pytest
 from mercury import reference
 from mercury.bench import cudnn, floor, parse_workload
 from mercury.bench.errors import AbsentError, BenchError
+from mercury.bench.ours import OwnPlan, candidate
 from mercury.bench.peers import peers_of
 from mercury.bench.problems import make_problem
 
@@ -111,3 +116,75 @@ def test_peers_say_why_they_are_absent(name):
     for peer in peers:
         with pytest.raises(AbsentError, match="needs 2 ranks or more, there is 1"):
             peer.prepare(problem, on)
+
+
+class OnGpu(OnCpu):
+    def synchronize(self):
+        pass
+
+
+def run_embedded(own, monkeypatch, fail=()):
+    """Let a plan for GPUs be one on embedded ranks, whose other ranks are not measured."""
+    log, module = [], ModuleType("mercury.cuda")
+
+    class Session:
+        def __init__(self, mesh, deadline_ms):
+            self.mesh = mesh
+
+        def __enter__(self):
+            log.append("open")
+            return self
+
+        def __exit__(self, *_):
+            log.append("close")
+
+    def bind(session, **tensors):
+        def call():
+            log.append("run")
+            if "run" in fail:
+                raise RuntimeError("no such kernel")
+            tensors["C"].copy_(tensors["A"] @ tensors["B"])
+
+        call.capture = lambda: call
+        return call
+
+    plan = own.schedule.compile()
+    plan.bind = bind
+    module.Session = Session
+    monkeypatch.setitem(sys.modules, "mercury.cuda", module)
+    schedule = SimpleNamespace(compile=lambda target: plan)
+    return candidate(OwnPlan(name="p", schedule=schedule)), log
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_plan_of_ours_gets_its_own_shards_and_fills_its_outputs(rank, monkeypatch):
+    pytest.importorskip("mercury._mlir")
+    workload = parse_workload("ag-gemm-16x24x32")
+    schedule = mc.Schedule(mc.programs.matmul(m=16, n=32, depth=24), mc.Mesh(gpu=2))
+    made, log = run_embedded(
+        SimpleNamespace(schedule=schedule.parallelize("j", "gpu")), monkeypatch
+    )
+    problem = make_problem(workload, OnGpu(rank, 2))
+    ready = made.prepare(problem, problem.on)
+    for output in ready.run().values():
+        output.fill_(torch.nan)
+    ready.graph()
+    results = ready.run()
+    assert list(results["C"].shape) == [16, 16]
+    assert list(ready.held["C"][1]) == list(range(16 * rank, 16 * rank + 16))
+    assert problem.error(results, ready.held) < 5e-3
+    assert log.count("close") == 0
+    ready.close()
+    assert log[-1] == "close"
+
+
+def test_a_plan_that_fails_closes_its_session(monkeypatch):
+    pytest.importorskip("mercury._mlir")
+    schedule = mc.Schedule(mc.programs.matmul(m=16, n=32, depth=24), mc.Mesh(gpu=2))
+    made, log = run_embedded(
+        SimpleNamespace(schedule=schedule.parallelize("j", "gpu")), monkeypatch, fail=["run"]
+    )
+    problem = make_problem(parse_workload("ag-gemm-16x24x32"), OnGpu(0, 2))
+    with pytest.raises(RuntimeError, match="no such kernel"):
+        made.prepare(problem, problem.on)
+    assert log == ["open", "run", "close"]

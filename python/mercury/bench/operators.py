@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import MercuryError
 from .cuda import Cuda
 from .measure import Settings
-from .ours import Sessions, candidate, plans_of
+from .ours import candidate, plans_of
 from .peers import peers_of
 from .predict import agreement, predicted_ms
 from .problems import make_problem
@@ -75,7 +75,7 @@ def measure_operators(
     if request.resume and request.file is not None and request.file.exists():
         records = read_records(request.file)
     done = {record.workload for record in records}
-    sessions, watchdog = Sessions(), Watchdog()
+    watchdog = Watchdog()
     sweep = Sweep(on, settings, limits, trace=_tracer(on, request.trace))
     from .. import __version__  # noqa: PLC0415 (the package above)
 
@@ -94,14 +94,13 @@ def measure_operators(
             continue
         watchdog.expect(name, 2 * limits.seconds + 60)
         try:
-            records += _one(on, name, request, sweep, sessions, common)
+            records += _one(on, name, request, sweep, common)
         except MercuryError as error:
             say(on, f"{name}: left out: {error.message}")
         on.forget()
         if request.file is not None and on.rank == 0:
             write_records(request.file, records)
     watchdog.stop()
-    sessions.close()
     return records
 
 
@@ -122,17 +121,16 @@ def _one(
     name: str,
     request: Request,
     sweep: Sweep,
-    sessions: Sessions,
     common: Mapping[str, Any],
 ) -> list[Record]:
     workload = parse_workload(name)
-    entries = _entries(on, workload, request, sessions) if request.ours else []
+    entries = _entries(on, workload, request) if request.ours else []
     peers = peers_of(workload) if request.peers else ()
     problem = make_problem(workload, on)
     return sweep.run(name, problem, entries, peers, common)
 
 
-def _entries(on: Cuda, workload: Workload, request: Request, sessions: Sessions) -> list[Entry]:
+def _entries(on: Cuda, workload: Workload, request: Request) -> list[Entry]:
     from ..dsl import Mesh  # noqa: PLC0415 (loads the compiler)
 
     mesh = request.mesh or Mesh(gpu=on.size)
@@ -150,9 +148,7 @@ def _entries(on: Cuda, workload: Workload, request: Request, sessions: Sessions)
                 predicted = predicted_ms(own.schedule, request.topology)
             except MercuryError as error:
                 say(on, f"{workload}: {own.name} is not predicted: {error.message}")
-        entries.append(
-            Entry(candidate=candidate(own, sessions), plan=own.recipe, predicted_ms=predicted)
-        )
+        entries.append(Entry(candidate=candidate(own), plan=own.recipe, predicted_ms=predicted))
     return entries
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ..dsl import Mesh, Program
     from ..schedule import Schedule
 
-__all__ = ["OwnPlan", "Sessions", "candidate", "plans_of"]
+__all__ = ["OwnPlan", "candidate", "plans_of"]
 
 _PULL = "parallelize(sq, {all}); shift(sk, by=sq, reads=pull{more})"
 _RING = "parallelize(sq, {all}); shift(sk, by=sq{more})"
@@ -194,63 +195,63 @@ def _programs(workload: Workload, name: str) -> dict[str, Program]:
     }
 
 
-class Sessions:
-    """The open sessions, one for each mesh."""
+def candidate(own: OwnPlan, *, deadline_ms: int = 30_000) -> Candidate:
+    """Make a candidate of a schedule, with a session of its own: one that fails ends alone.
 
-    def __init__(self, deadline_ms: int = 60_000) -> None:
-        self._deadline_ms = deadline_ms
-        self._open: dict[str, Any] = {}
+    Parameters
+    ----------
+    own
+        The schedule.
+    deadline_ms
+        The longest wait for a peer.
+    """
 
-    def get(self, mesh: Mesh) -> Any:
-        """Give the session of a mesh."""
+    def prepare(problem: Any, on: Processes) -> Prepared:
+        plan: Any = own.schedule.compile(target="cuda")
         try:
             cuda = importlib.import_module("mercury.cuda")
         except ImportError as error:
             raise AbsentError(
                 f"this version of Mercury does not run on GPUs: {error}"
             ) from None
-        if repr(mesh) not in self._open:
-            session = cuda.Session(mesh, deadline_ms=self._deadline_ms)
-            self._open[repr(mesh)] = session.__enter__()
-        return self._open[repr(mesh)]
+        stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as failing:
+            session = failing.enter_context(cuda.Session(plan.mesh, deadline_ms=deadline_ms))
+            tensors, held = _tensors(plan, problem, on)
+            call = plan.bind(session, **tensors)
+            outputs = {name: tensors[name] for name in held}
 
-    def close(self) -> None:
-        """Close all, the last first."""
-        while self._open:
-            _, session = self._open.popitem()
-            session.__exit__(None, None, None)
+            def run() -> Mapping[str, Any]:
+                call()
+                return outputs
 
-
-def candidate(own: OwnPlan, sessions: Sessions) -> Candidate:
-    """Make a candidate of a schedule."""
-
-    def prepare(problem: Any, on: Processes) -> Prepared:
-        plan: Any = own.schedule.compile(target="cuda")
-        session = sessions.get(plan.mesh)
-        torch, held, tensors = on.torch, {}, {}
-        for buffer in plan.program.buffers:
-            indices = plan.layout(buffer.name).indices(on.rank)
-            if not buffer.output:
-                tensors[buffer.name] = problem.part(buffer.name, indices)
-                continue
-            kind = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
-            tensors[buffer.name] = torch.full(
-                [len(index) for index in indices],
-                torch.nan,
-                dtype=kind[buffer.dtype],
-                device=on.device,
-            )
-            held[buffer.name] = indices
-        call = plan.bind(session, **tensors)
-        outputs = {name: tensors[name] for name in held}
-
-        def run() -> Mapping[str, Any]:
-            call()
-            return outputs
-
-        run()
-        on.synchronize()
-        graph = call.capture()
-        return Prepared(run=run, held=held, graph=graph)
+            run()
+            on.synchronize()
+            graph = call.capture()
+            stack = failing.pop_all()
+        return Prepared(run=run, held=held, graph=graph, close=stack.close)
 
     return Candidate(name=own.name, prepare=prepare)
+
+
+def _tensors(
+    plan: Any, problem: Any, on: Processes
+) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """Give this rank's tensors of a plan, outputs without a number, and what they hold."""
+    torch = on.torch
+    kinds = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+    tensors: dict[str, Any] = {}
+    held: dict[str, tuple[Any, ...]] = {}
+    for buffer in plan.program.buffers:
+        indices = plan.layout(buffer.name).indices(on.rank)
+        if not buffer.output:
+            tensors[buffer.name] = problem.part(buffer.name, indices)
+            continue
+        held[buffer.name] = indices
+        tensors[buffer.name] = torch.full(
+            [len(index) for index in indices],
+            torch.nan,
+            dtype=kinds[buffer.dtype],
+            device=on.device,
+        )
+    return tensors, held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -219,7 +220,9 @@ class Sweep:
 
     def _ready(self, candidate: Candidate, problem: Any, allowed: float) -> _Ready | str:
         """Run a candidate, check it, and make a graph of it; or say why not."""
-        prepared = self._guarded(lambda: candidate.prepare(problem, self.on))
+        prepared = self._guarded(
+            lambda: candidate.prepare(problem, self.on), undo=lambda made: made.close()
+        )
         if isinstance(prepared, str):
             return prepared
         made = self._checked(prepared, problem, allowed)
@@ -277,8 +280,13 @@ class Sweep:
         error = self._guarded(lambda: problem.error(results, prepared.held))
         return error if isinstance(error, str) else self.on.maximum(error)
 
-    def _guarded(self, work: Callable[[], Any]) -> Any:
-        """Do what may fail on any rank; give its result, or why it failed on some rank."""
+    def _guarded(
+        self, work: Callable[[], Any], undo: Callable[[Any], None] = lambda _: None
+    ) -> Any:
+        """Do what may fail on any rank; give its result, or why it failed on some rank.
+
+        What was made on this rank and failed on another is undone.
+        """
         message, made = None, None
         try:
             made = work()
@@ -289,6 +297,9 @@ class Sweep:
             first = next(iter(str(error).splitlines()), "")
             message = f"{type(error).__name__}: {first}"
         agreed = self.on.agree(message)
+        if agreed is not None and made is not None:
+            with contextlib.suppress(Exception):  # the failure that is told came first
+                undo(made)
         return made if agreed is None else agreed
 
 

@@ -21,11 +21,13 @@ def table(records: Sequence[Record], *, every: bool = False) -> str:
         Show every plan; only the chosen ones when not.
     """
     shown = [record for record in records if every or record.chosen]
+    foretold = every and any(record.predicted_ms is not None for record in shown)
     head = [
         "workload",
         *(["plan"] if every else []),
         "floor, ms",
         "ours, ms",
+        *(["predicted, ms"] if foretold else []),
         "ratio to floor",
         "goal",
         "best peer, ms",
@@ -37,7 +39,8 @@ def table(records: Sequence[Record], *, every: bool = False) -> str:
             record.workload,
             *([record.name] if every else []),
             _ms(record.floor_ms),
-            _ms(record.ours_ms) if record.ours_ms is not None else "-",
+            _ms(record.ours_ms),
+            *([_ms(record.predicted_ms)] if foretold else []),
             _ratio(record),
             _goal(record),
             f"{record.best_peer} {_ms(record.best_peer_ms)}" if record.best_peer else "-",
