@@ -118,11 +118,6 @@ def test_peers_say_why_they_are_absent(name):
             peer.prepare(problem, on)
 
 
-class OnGpu(OnCpu):
-    def synchronize(self):
-        pass
-
-
 def run_embedded(own, monkeypatch, fail=()):
     """Let a plan for GPUs be one on embedded ranks, whose other ranks are not measured."""
     log, module = [], ModuleType("mercury.cuda")
@@ -134,6 +129,9 @@ def run_embedded(own, monkeypatch, fail=()):
         def __enter__(self):
             log.append("open")
             return self
+
+        def synchronize(self):
+            log.append("synchronize")
 
         def __exit__(self, *_):
             log.append("close")
@@ -164,7 +162,7 @@ def test_a_plan_of_ours_gets_its_own_shards_and_fills_its_outputs(rank, monkeypa
     made, log = run_embedded(
         SimpleNamespace(schedule=schedule.parallelize("j", "gpu")), monkeypatch
     )
-    problem = make_problem(workload, OnGpu(rank, 2))
+    problem = make_problem(workload, OnCpu(rank, 2))
     ready = made.prepare(problem, problem.on)
     for output in ready.run().values():
         output.fill_(torch.nan)
@@ -184,7 +182,7 @@ def test_a_plan_that_fails_closes_its_session(monkeypatch):
     made, log = run_embedded(
         SimpleNamespace(schedule=schedule.parallelize("j", "gpu")), monkeypatch, fail=["run"]
     )
-    problem = make_problem(parse_workload("ag-gemm-16x24x32"), OnGpu(0, 2))
+    problem = make_problem(parse_workload("ag-gemm-16x24x32"), OnCpu(0, 2))
     with pytest.raises(RuntimeError, match="no such kernel"):
         made.prepare(problem, problem.on)
     assert log == ["open", "run", "close"]
