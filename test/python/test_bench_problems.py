@@ -1,6 +1,8 @@
 """What is right on a workload, and the floor: on a CPU, where there is PyTorch."""
 
+import math
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 
 import mercury as mc
@@ -8,18 +10,57 @@ import pytest
 from mercury import reference
 from mercury.bench import cudnn, floor, parse_workload
 from mercury.bench.errors import AbsentError, BenchError
+from mercury.bench.measure import Settings
+from mercury.bench.operators import Request, measure_operators
 from mercury.bench.ours import OwnPlan, candidate
 from mercury.bench.peers import peers_of
 from mercury.bench.problems import make_problem
+from mercury.bench.record import read_records
+from mercury.bench.sweep import Limits
 
 torch = pytest.importorskip("torch")
 
 
 class OnCpu:
+    """One rank, or one of several of which the others are not there."""
+
     torch, device, name = torch, "cpu", "a CPU"
 
     def __init__(self, rank=0, size=1):
-        self.rank, self.size = rank, size
+        self.rank, self.size, self.forgot = rank, size, 0
+
+    def maximum(self, value):
+        return math.inf if math.isnan(value) else value
+
+    def agree(self, message):
+        return message
+
+    def seconds(self):
+        return time.perf_counter()
+
+    def milliseconds(self, work, times):
+        begin = time.perf_counter()
+        for _ in range(times):
+            work()
+        return 1000 * (time.perf_counter() - begin) / times
+
+    def capture(self, work):
+        outputs = work()
+
+        def replay():
+            for name, made in work().items():
+                outputs[name].copy_(made)
+
+        return replay, outputs
+
+    def synchronize(self):
+        pass
+
+    def forget(self):
+        self.forgot += 1
+
+    def versions(self):
+        return {"torch": str(torch.__version__)}
 
 
 def plain(torch, q, k, v, *, causal=False):
@@ -186,3 +227,37 @@ def test_a_plan_that_fails_closes_its_session(monkeypatch):
     with pytest.raises(RuntimeError, match="no such kernel"):
         made.prepare(problem, problem.on)
     assert log == ["open", "run", "close"]
+
+
+def test_a_list_of_workloads_is_measured_written_and_gone_on_with(tmp_path, capsys):
+    path, on = tmp_path / "results.json", OnCpu()
+
+    def measure(*workloads, resume=False):
+        request = Request(workloads=workloads, ours=False, file=path, resume=resume)
+        settings = Settings(rounds=5, burst_ms=0.5)
+        return measure_operators(on, request, settings, Limits(seconds=20))
+
+    measure("ag-gemm-16x24x32", "attention-1x4x24-causal")
+    made = read_records(path)
+    assert [record.workload for record in made] == [
+        "ag-gemm-16x24x32",
+        "attention-1x4x24-causal",
+    ]
+    assert all(record.floor_ms > 0 and record.rounds == 5 for record in made)
+    assert made[0].peers["symm_mem"].absent == "it needs 2 ranks or more, there is 1"
+    assert on.forgot == 2
+    monster = "attention-1x3x24-full-gqa1"
+    measure("ag-gemm-16x24x32", "gemm-rs-16x24x32", monster, resume=True)
+    again = read_records(path)
+    assert again[:2] == made
+    assert [record.workload for record in again[2:]] == ["gemm-rs-16x24x32", monster]
+    assert "ag-gemm-16x24x32: measured already" in capsys.readouterr().out
+
+
+def test_a_workload_that_fails_is_told_and_the_next_goes_on(tmp_path, capsys):
+    request = Request(workloads=("gemm-rs-5x5x5", "gemm-rs-16x24x32"), ours=False)
+    made = measure_operators(OnCpu(0, 2), request, Settings(burst_ms=0.5), Limits())
+    assert [record.workload for record in made] == ["gemm-rs-16x24x32"]
+    assert "gemm-rs-5x5x5: left out: gemm-rs-5x5x5 is measured on ranks that divide it" in (
+        capsys.readouterr().out
+    )
