@@ -1,5 +1,6 @@
 """What is right on a workload, and the floor: on a CPU, where there is PyTorch."""
 
+import contextlib
 import math
 import sys
 import time
@@ -17,6 +18,7 @@ from mercury.bench.peers import peers_of
 from mercury.bench.problems import make_problem
 from mercury.bench.record import read_records
 from mercury.bench.sweep import Limits
+from mercury.bench.tuning import seconds_of
 
 torch = pytest.importorskip("torch")
 
@@ -261,3 +263,45 @@ def test_a_workload_that_fails_is_told_and_the_next_goes_on(tmp_path, capsys):
     assert "gemm-rs-5x5x5: left out: gemm-rs-5x5x5 is measured on ranks that divide it" in (
         capsys.readouterr().out
     )
+
+
+def test_schedules_are_timed_for_a_search_and_failures_are_told(monkeypatch):
+    pytest.importorskip("mercury._mlir")
+    module = ModuleType("mercury.cuda")
+    module.Session = lambda mesh, deadline_ms: contextlib.nullcontext(
+        SimpleNamespace(synchronize=lambda: None)
+    )
+    monkeypatch.setitem(sys.modules, "mercury.cuda", module)
+    program = mc.programs.matmul(m=16, n=32, depth=24)
+
+    def schedule(work):
+        plan = mc.Schedule(program, mc.Mesh(gpu=1)).parallelize("i", "gpu").compile()
+
+        def bind(session, **tensors):
+            call = SimpleNamespace(run=lambda: work(**tensors))
+            made = type("Call", (), {"__call__": lambda _: call.run()})()
+            made.capture = lambda: made
+            return made
+
+        plan.bind = bind
+        return SimpleNamespace(program=program, compile=lambda target: plan)
+
+    def right(A, B, C):  # noqa: N803 (names of buffers)
+        C.copy_(A @ B)
+
+    def slow(A, B, C):  # noqa: N803
+        time.sleep(0.01)
+        C.copy_(A @ B)
+
+    def half(A, B, C):  # noqa: N803
+        C[:8] = A[:8] @ B
+
+    found = seconds_of(
+        OnCpu(),
+        [schedule(right), schedule(slow), schedule(half)],
+        Settings(rounds=5, burst_ms=0.1, slow=1e9),
+    )
+    assert 0 < found[0] < found[1]
+    assert found[1] >= 0.01
+    assert found[2] == ("BenchError: 256 elements of 'C' are not written, or not numbers")
+    assert seconds_of(OnCpu(), [schedule(half)]) == found[2:]
