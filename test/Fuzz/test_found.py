@@ -46,6 +46,20 @@ FOUND = {
         mc.Mesh(gpu=1),
         "tile(k, 2)",
     ),
+    "no keys, and results that are redistributed in pieces": (
+        lambda: mc.programs.attention(
+            h=3, sq=4, sk=0, d=2, dtype="f32", layout={"sq": "zigzag"}
+        ),
+        mc.Mesh(gpu=2),
+        "shard(O, sq, gpu); shard(LSE, sq, gpu); parallelize(h, gpu)",
+    ),
+    "zeros where a document has no queries here": (
+        lambda: mc.programs.attention_backward(
+            b=2, h=6, group=2, sq=23, sk=23, d=3, dtype="f32", mask=mc.full().packed([0, 8, 23])
+        ),
+        mc.Mesh(rack=4, node=3),
+        "parallelize(sq, node); parallelize(h, rack); tile(b, 2)",
+    ),
 }
 
 
@@ -61,13 +75,6 @@ NOTHING_MERGED = {
         lambda: mc.programs.attention(h=1, sq=4, sk=0, **SINK),
         mc.Mesh(gpu=1),
         "",
-    ),
-    "no keys, and results that are redistributed in pieces": (
-        lambda: mc.programs.attention(
-            h=3, sq=4, sk=0, d=2, dtype="f32", layout={"sq": "zigzag"}
-        ),
-        mc.Mesh(gpu=2),
-        "shard(O, sq, gpu); shard(LSE, sq, gpu); parallelize(h, gpu)",
     ),
 }
 

@@ -140,13 +140,39 @@ def test_a_file_reads(tmp_path):
     assert machine.mesh == mc.Mesh(gpu=4)
     assert machine.machine.memory == 40 << 30
     curve = machine.links[0].curve("p2p")
-    assert curve == Curve(latency=1e-5, points=((1.0 * MIB, 10e9), (256.0 * MIB, 200e9)))
+    assert curve == Curve(
+        latency=1e-5, points=((1.0 * MIB, 10e9), (256.0 * MIB, 200e9)), slowdown=0.12
+    )
     assert machine.machine.kernel("anything").rate(1) == 10e12
+
+
+def test_what_a_file_does_not_say_has_its_default(tmp_path):
+    machine = load(write(tmp_path, SMALL))
+    assert (machine.machine.join, machine.machine.message_lanes) == (4e-6, "one")
+    assert machine.links[0].signal == machine.links[0].curve("p2p").latency
+    said = SMALL.replace(
+        "launch_us = 4.0", 'launch_us = 4.0\njoin_us = 6.0\nmessage_lanes = "group"'
+    )
+    said = said.replace("latency_us = 10.0", "latency_us = 10.0\nsignal_us = 2.0")
+    machine = load(write(tmp_path, said + "transports.p2p.slowdown = 0.25\n"))
+    assert (machine.machine.join, machine.machine.message_lanes) == (6e-6, "group")
+    assert machine.links[0].signal == 2e-6
+    assert machine.links[0].curve("p2p").slowdown == 0.25
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        (
+            "launch_us",
+            'message_lanes = "two"\nlaunch_us',
+            "must be one of one, group, got 'two'",
+        ),
+        (
+            "transports.collective",
+            "transports.p2p.slowdown = 1.5\ntransports.collective",
+            "'levels.0..transports.p2p.slowdown' must be a number from 0 to 0.9, got 1.5",
+        ),
         ("schema = 1", "schema = 2", r"'schema' must be 1, the schema.*, got 2"),
         ("schema = 1", "", "'schema' must be a whole number of the schema.*it is missing"),
         ('name = "small"', "name = 7", "'name' must be a text, got 7"),

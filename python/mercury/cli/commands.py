@@ -17,6 +17,7 @@ from .cache import cache
 from .check import check
 from .explain import explain
 from .loading import make_schedule, schedule_options, text_of
+from .simulate import simulate
 from .topology import topology
 from .tune import tune
 
@@ -33,6 +34,7 @@ cli.add_command(check)
 cli.add_command(bench)
 cli.add_command(cache)
 cli.add_command(explain)
+cli.add_command(simulate)
 cli.add_command(topology)
 cli.add_command(tune)
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec
 
 from ..errors import ProgramError
-from .builder import Buffer, Dim, Kernel, Nest, ProgramBuilder, Store, Tile
+from .builder import ProgramBuilder
 from .mesh import Mesh
+from .nodes import Buffer, Dim, Kernel, Nest, Store, Tile
 from .source import Source, here, quote
 
 __all__ = ["Boundary", "Program", "ProgramFactory", "program"]

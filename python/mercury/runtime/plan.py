@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl.builder import Buffer, Kernel
 from ..dsl.mesh import Mesh
+from ..dsl.nodes import Buffer, Kernel
 from ..dsl.program import Program
 from ..errors import CompileError, RunError
 from . import events, sim

@@ -6,10 +6,12 @@ reads what came of them and `canonical` tells which are the same. `search` lower
 (`lower`, `memory`), asks a cost model (`costs`; `bound` with `traffic` and `work` until there
 is a simulator), leaves out what the machine lacks (`needs`), and tries the best (`shrink`).
 `tune` puts the question (`key`), looks it up (`cache` on `store`), lets ranks agree (`agree`)
-and gives a `result`.
+and gives a `result`, which takes another plan where the machine is not as assumed (`assume`).
+A model that hangs does not end a search (`guard`).
 """
 
 from .agree import Vote, agree_on_entry
+from .assume import Assumptions, LinkSpeed, Observed, Selection, TuneWarning, select
 from .bound import LowerBound
 from .cache import Cache, Entry, default_path
 from .costs import CostModel, PlanCosts
@@ -22,6 +24,7 @@ from .store import CacheError, CacheWarning
 from .tune import tune
 
 __all__ = [
+    "Assumptions",
     "Cache",
     "CacheError",
     "CacheWarning",
@@ -31,15 +34,20 @@ __all__ = [
     "Counts",
     "Entry",
     "Key",
+    "LinkSpeed",
     "LowerBound",
+    "Observed",
     "PlanCosts",
+    "Selection",
     "Space",
     "SpaceOptions",
     "Style",
     "TuneError",
     "TuneResult",
+    "TuneWarning",
     "Vote",
     "agree_on_entry",
     "default_path",
+    "select",
     "tune",
 ]

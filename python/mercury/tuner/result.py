@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -11,10 +12,12 @@ from ..dsl import Mesh, Program
 from ..dsl.program import Boundary
 from ..runtime.plan import Plan
 from ..schedule import Schedule
+from .agree import Vote, alone
+from .assume import Assumptions, LinkSpeed, Observed, Selection, TuneWarning, select
 from .costs import PlanCosts
 from .quantity import format_bytes, format_seconds
 
-__all__ = ["Choice", "Counts", "TuneResult"]
+__all__ = ["Choice", "Counts", "TuneResult", "select_stored"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +57,13 @@ class Choice:
     @property
     def values(self) -> tuple[float, float, float]:
         """What the Pareto set compares: latency, memory, latency with a slower link."""
-        return self.costs.latency, float(self.peak_bytes), self.slow_latency
+        latency = self.costs.latency if self.measured_s is None else self.measured_s
+        return latency, float(self.peak_bytes), self.slow_latency
 
     @property
     def rank(self) -> tuple[float | str, ...]:
         """What sorts plans, the fastest first; of equal ones the shortest schedule."""
-        measured = () if self.measured_s is None else (self.measured_s,)
-        return (*measured, *self.values, len(self.recipe), self.recipe)
+        return (*self.values, len(self.recipe), self.recipe)
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values."""
@@ -73,7 +76,16 @@ class Choice:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Choice:
         """Read what `to_json` gave."""
-        return cls(**{**value, "costs": PlanCosts.from_json(value["costs"])})
+        own = {field.name: value[field.name] for field in fields(cls)}
+        return cls(**own | {"costs": PlanCosts.from_json(value["costs"])})
+
+
+def select_stored(answer: Mapping[str, Any], observed: Observed) -> Selection:
+    """Say which plan of a stored answer to run; see `mercury.tuner.select`."""
+    found = [answer["chosen"], answer["runner_up"], *answer["pareto"], answer["plain"]]
+    plans = {each["fingerprint"]: Choice.from_json(each) for each in found if each is not None}
+    links = [LinkSpeed(**link) for link in answer["links"]]
+    return select(tuple(plans.values()), links, observed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +155,8 @@ class TuneResult:
         That it was given, in seconds; None for none.
     from_cache
         Whether it was found in the cache.
+    links
+        How fast the links of the machine are taken to be.
     """
 
     program: Program
@@ -161,6 +175,7 @@ class TuneResult:
     seconds: float
     time_limit: float | None = None
     from_cache: bool = False
+    links: tuple[LinkSpeed, ...] = ()
 
     @property
     def schedule(self) -> Schedule:
@@ -171,9 +186,45 @@ class TuneResult:
         """Make the schedule of one of the plans."""
         return Schedule(self.program, self.mesh, self.boundary).apply(choice.recipe)
 
-    def compile(self, target: str = "sim") -> Plan:
-        """Compile the chosen schedule."""
-        return self.schedule.compile(target)
+    def compile(
+        self, target: str = "sim", observed: Observed | None = None, vote: Vote = alone
+    ) -> Plan:
+        """Compile the chosen schedule, or the next safe one where the machine is another.
+
+        Parameters
+        ----------
+        target
+            Where it will run.
+        observed
+            The machine as it was found on this rank; as assumed when not given. When
+            another plan is taken, a `TuneWarning` says so in a line.
+        vote
+            Exchanges a text between ranks, when many compile together: then all take the
+            same plan, the one for the worst of them.
+
+        Raises
+        ------
+        TuneError
+            When no plan fits into what memory is free.
+        """
+        taken = self.select((observed or Observed()).agreed(vote))
+        if taken.note:
+            warnings.warn(taken.note, TuneWarning, stacklevel=2)
+        return self.schedule_of(taken.choice).compile(target)
+
+    @property
+    def plans(self) -> tuple[Choice, ...]:
+        """All plans, the chosen one first, plain library calls last."""
+        found = [self.chosen, self.runner_up, *self.pareto, self.plain]
+        return tuple({each.fingerprint: each for each in found if each is not None}.values())
+
+    def assumptions(self, choice: Choice) -> Assumptions:
+        """Say what one of the plans assumes of the machine."""
+        return Assumptions.of(choice, self.links)
+
+    def select(self, observed: Observed) -> Selection:
+        """Say which plan to run on the machine as it was found; see `mercury.tuner.select`."""
+        return select(self.plans, self.links, observed)
 
     @property
     def script(self) -> str:
@@ -232,6 +283,8 @@ class TuneResult:
         elif self.plain.fingerprint == self.chosen.fingerprint:
             lines.append("plain library calls are the fastest here")
         lines += self._agreement()
+        if self.links:
+            lines.append(f"assumes: {self.assumptions(self.chosen)}")
         lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())
         lines.append(
             f"{counts.seen} schedules: {counts.costed} compared, {counts.too_large} too large, "
@@ -274,6 +327,12 @@ class TuneResult:
 
     def to_json(self) -> dict[str, Any]:
         """Give the result as plain values; the program itself is not among them."""
+
+        def plan(choice: Choice | None) -> dict[str, Any] | None:
+            if choice is None:
+                return None
+            return choice.to_json() | {"assumptions": self.assumptions(choice).to_json()}
+
         return {
             "recipe": self.chosen.recipe,
             "mesh": dict(self.mesh.levels),
@@ -281,14 +340,15 @@ class TuneResult:
             "memory": self.memory,
             "measured": self.measured,
             "cost": self.cost,
-            "chosen": self.chosen.to_json(),
-            "runner_up": self.runner_up.to_json() if self.runner_up else None,
-            "plain": self.plain.to_json() if self.plain else None,
-            "pareto": [choice.to_json() for choice in self.pareto],
+            "chosen": plan(self.chosen),
+            "runner_up": plan(self.runner_up),
+            "plain": plan(self.plain),
+            "pareto": [plan(choice) for choice in self.pareto],
             "counts": json.loads(json.dumps(asdict(self.counts))),
             "ended": self.ended,
             "seconds": self.seconds,
             "time_limit": self.time_limit,
+            "links": [asdict(link) for link in self.links],
         }
 
     @classmethod
@@ -316,6 +376,7 @@ class TuneResult:
             ended=value["ended"],
             seconds=value["seconds"],
             time_limit=value["time_limit"],
+            links=tuple(LinkSpeed(**link) for link in value["links"]),
         )
 
     def cached(self) -> TuneResult:

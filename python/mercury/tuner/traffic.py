@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..dsl.builder import Buffer, Nest, Store
+from ..dsl.nodes import Buffer, Nest, Store
 from .memory import DTYPE_BYTES, shard_lengths
 from .placed import Cut, Loop
 from .space import Candidate

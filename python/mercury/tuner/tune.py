@@ -14,9 +14,11 @@ from ..dsl.program import Boundary
 from ..errors import MercuryError
 from ..topology import Topology, load
 from .agree import Vote, agree_on_entry, agree_on_text, alone
+from .assume import LinkSpeed
 from .bound import LowerBound
 from .cache import Cache, Entry
 from .costs import CostModel
+from .guard import Guarded
 from .key import Key
 from .measured import Measure, measure_finalists
 from .progress import Report, on_terminal
@@ -38,6 +40,7 @@ def tune(
     memory: str | int | None = None,
     target: str = "sim",
     time_limit: str | float | None = None,
+    candidate_limit: str | float = 30.0,
     cost: CostModel | None = None,
     options: SpaceOptions | None = None,
     top: int = 3,
@@ -86,6 +89,9 @@ def tune(
     time_limit
         Of the search, as ``"60s"``; the best until then is the result, and asking again
         with more time goes on from there. Ctrl-C does the same.
+    candidate_limit
+        That a cost model of yours may take for one candidate, as ``"30s"``; one that hangs is
+        listed as failed, and the search goes on.
     cost
         The cost model; the bound when not given.
     options
@@ -138,7 +144,9 @@ def tune(
         from ..bench.tuning import on_gpus  # noqa: PLC0415 (loads PyTorch)
 
         measure, vote = on_gpus(ranks)
-    own_cost = cost or LowerBound()
+    deadline = None if seconds is None else started + seconds
+    patience = parse_seconds(candidate_limit)
+    own_cost = LowerBound() if cost is None else Guarded(cost, patience, deadline)
     own_options = options or SpaceOptions()
     key = Key.of(
         program,
@@ -168,7 +176,7 @@ def tune(
             machine,
             limit,
             own_cost,
-            deadline=None if seconds is None else started + seconds,
+            deadline=deadline,
             top=top,
             report=report,
             cache=store.cache,
@@ -217,6 +225,7 @@ def _result(
         ended=search.ended,
         seconds=time.monotonic() - started,
         time_limit=limit,
+        links=tuple(LinkSpeed.of(link) for link in search.topology.links),
     )
 
 

@@ -10,7 +10,7 @@ from math import ceil, prod
 import numpy as np
 
 from ..dsl import Mask
-from ..dsl.builder import Dim, Kernel, Store, Tile
+from ..dsl.nodes import Dim, Kernel, Store, Tile
 from ..topology import Machine, Work
 from .memory import DTYPE_BYTES, shard_intervals, shard_lengths
 from .placed import Loop, Placed
