@@ -1,11 +1,13 @@
 """Benchmarks: names, statistics, turns, records and tables, on processes that are not there."""
 
 import dataclasses
+import importlib
 import json
 import math
 import random
 from types import SimpleNamespace
 
+import mercury as mc
 import pytest
 from click.testing import CliRunner
 from mercury import bench
@@ -14,6 +16,7 @@ from mercury.bench.candidate import Candidate, Prepared
 from mercury.bench.errors import AbsentError
 from mercury.bench.measure import Settings, compare
 from mercury.bench.operators import agreement_lines
+from mercury.bench.ours import plans_of
 from mercury.bench.predict import agreement, rank_correlation
 from mercury.bench.processes import exchange_messages
 from mercury.bench.record import read_records, write_records
@@ -497,7 +500,7 @@ def invoke(*arguments):
 
 def test_commands_explain_themselves():
     assert "torchrun --nproc-per-node 2 -m mercury.bench operators" in invoke("--help").output
-    for name in ("operators", "kernels", "links", "table"):
+    for name in ("operators", "kernels", "links", "table", "predict"):
         assert invoke(name, "--help").exit_code == 0
     listed = invoke("operators", "--list").output
     assert "gemm-rs-4096x4096x14336  at most 1.25 x the floor" in listed
@@ -512,6 +515,35 @@ def test_the_table_command_prints_a_file(tmp_path):
     missing = invoke("table", str(tmp_path / "none.json"))
     assert missing.exit_code == 1
     assert "results cannot be read" in missing.output
+
+
+def test_plans_of_a_file_are_predicted_without_a_gpu(tmp_path, monkeypatch):
+    ops = importlib.import_module("mercury.bench.operators")
+    times = {"deliver": 3.0, "gemm-rs": 4.5}
+
+    def simulate(schedule, topology):
+        return times["deliver" if "shift" in schedule.recipe() else "gemm-rs"]
+
+    monkeypatch.setattr(ops, "predicted_ms", simulate)
+    mesh, workload = mc.Mesh(gpu=2), "gemm-rs-16x16x16"
+    plans = {p.name: p.recipe for p in plans_of(parse_workload(workload), mesh, wide=True)}
+    first, _ = records()
+    made = [
+        dataclasses.replace(first, workload=workload, name=name, plan=recipe, ours_ms=ms)
+        for name, recipe, ms in (
+            ("deliver", plans["deliver"], 3.1),
+            ("gemm-rs", plans["gemm-rs"], 4.0),
+            ("old", "parallelize(i, gpu)", 5.0),
+        )
+    ]
+    path = tmp_path / "results.json"
+    write_records(path, made)
+    done = invoke("predict", str(path), "--topology", "h200-2x1")
+    assert done.exit_code == 0, done.output
+    assert [record.predicted_ms for record in read_records(path)] == [3.0, 4.5, None]
+    assert "this version has no plan 'old' like it" in done.output
+    assert "2 plans, rank correlation 1.00, first choice 'deliver'" in done.output
+    assert "no topology" in invoke("predict", str(path), "--topology", "h300").output
 
 
 def test_commands_refuse_what_they_cannot_do():

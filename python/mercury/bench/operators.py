@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MercuryError
+from ..topology import load
 from .cuda import Cuda
 from .measure import Settings
 from .ours import candidate, plans_of
@@ -26,7 +27,7 @@ from .workload import Workload, parse_workload
 if TYPE_CHECKING:
     from ..dsl import Mesh
 
-__all__ = ["Request", "agreement_lines", "measure_operators"]
+__all__ = ["Request", "agreement_lines", "measure_operators", "predict_records"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +151,41 @@ def _entries(on: Cuda, workload: Workload, request: Request) -> list[Entry]:
                 say(on, f"{workload}: {own.name} is not predicted: {error.message}")
         entries.append(Entry(candidate=candidate(own), plan=own.recipe, predicted_ms=predicted))
     return entries
+
+
+def predict_records(
+    records: Sequence[Record], topology: str | Path, skipped: Callable[[str], None]
+) -> list[Record]:
+    """Predict the plans of records again, by a topology; no GPU is needed.
+
+    Parameters
+    ----------
+    records
+        Of one level of ranks.
+    topology
+        A preset or a file.
+    skipped
+        Is told which plan is not predicted, and why.
+    """
+    from ..dsl import Mesh  # noqa: PLC0415 (loads the compiler)
+
+    machine = load(topology)
+    made: list[Record] = []
+    for workload in dict.fromkeys(record.workload for record in records):
+        own = [record for record in records if record.workload == workload]
+        mesh = Mesh(gpu=own[0].ranks)
+        plans = {p.name: p for p in plans_of(parse_workload(workload), mesh, wide=True)}
+        for record in own:
+            plan, predicted = plans.get(record.name), None
+            if plan is None or plan.recipe != record.plan:
+                skipped(f"{workload}: this version has no plan '{record.name}' like it")
+            else:
+                try:
+                    predicted = predicted_ms(plan.schedule, machine)
+                except MercuryError as error:
+                    skipped(f"{workload}: {record.name} is not predicted: {error.message}")
+            made.append(replace(record, predicted_ms=predicted))
+    return made
 
 
 def agreement_lines(

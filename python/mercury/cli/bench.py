@@ -171,6 +171,30 @@ def table(file: Path, every: bool, peers: bool) -> None:
 
 
 @bench.command()
+@click.argument("file", type=_FILE)
+@click.option("--topology", required=True, help="A preset such as h200-2x1, or a file.toml.")
+def predict(file: Path, topology: str) -> None:
+    """Predict the plans of FILE by a topology, and compare with what was measured.
+
+    The predictions in FILE are replaced. No GPU is needed.
+    """
+    from .. import bench as benches  # noqa: PLC0415
+    from ..bench.operators import agreement_lines, predict_records  # noqa: PLC0415
+
+    def warn(text: str) -> None:
+        click.echo(text, err=True)
+
+    try:
+        records = predict_records(benches.read_records(file), topology, warn)
+        benches.write_records(file, records)
+    except MercuryError as error:
+        raise click.ClickException(error.message) from None
+    click.echo(benches.table(records, every=True))
+    for line in agreement_lines(records, warn):
+        click.echo(line)
+
+
+@bench.command()
 @click.option("--json", "file", type=_FILE, help="Write the points to this file.")
 @_rounds(9)
 def kernels(file: Path | None, rounds: int) -> None:
