@@ -40,8 +40,8 @@ class Request:
         By name.
     mesh
         The ranks of our plans; one level of all when not given.
-    plans
-        Only plans whose name contains one of these; all when empty.
+    plans, rivals
+        Only plans, and peers, whose name contains one of these; all when empty.
     wide
         More variants of ours, to compare predictions with.
     ours, peers
@@ -59,6 +59,7 @@ class Request:
     workloads: Sequence[str]
     mesh: Mesh | None = None
     plans: Sequence[str] = ()
+    rivals: Sequence[str] = ()
     wide: bool = False
     ours: bool = True
     peers: bool = True
@@ -126,9 +127,17 @@ def _one(
 ) -> list[Record]:
     workload = parse_workload(name)
     entries = _entries(on, workload, request) if request.ours else []
-    peers = peers_of(workload) if request.peers else ()
+    peers = [
+        peer
+        for peer in (peers_of(workload) if request.peers else ())
+        if _among(peer.name, request.rivals)
+    ]
     problem = make_problem(workload, on)
     return sweep.run(name, problem, entries, peers, common)
+
+
+def _among(name: str, parts: Sequence[str]) -> bool:
+    return not parts or any(part in name for part in parts)
 
 
 def _entries(on: Cuda, workload: Workload, request: Request) -> list[Entry]:
@@ -141,7 +150,7 @@ def _entries(on: Cuda, workload: Workload, request: Request) -> list[Entry]:
 
     entries = []
     for own in plans_of(workload, mesh, skipped, wide=request.wide):
-        if request.plans and not any(part in own.name for part in request.plans):
+        if not _among(own.name, request.plans):
             continue
         predicted = None
         if request.topology is not None:

@@ -40,6 +40,7 @@ def _rounds(default: int) -> Callable[[F], F]:
 @click.argument("workloads", nargs=-1)
 @click.option("--list", "show", is_flag=True, help="Name the workloads with goals, and stop.")
 @click.option("--plans", help="Only plans whose names contain one of these: pull,ring.")
+@click.option("--peers", "rivals", help="Only peers whose names contain one of these.")
 @click.option("--wide", is_flag=True, help="More plans: how well are they predicted?")
 @click.option("--mesh", help="Levels of our plans, slowest first; gpu=RANKS if not given.")
 @click.option("--no-ours", is_flag=True, help="Measure the floor and the peers only.")
@@ -74,6 +75,7 @@ def operators(
     workloads: tuple[str, ...],
     show: bool,
     plans: str | None,
+    rivals: str | None,
     wide: bool,
     mesh: str | None,
     no_ours: bool,
@@ -130,6 +132,7 @@ def operators(
                     or (tuple(benches.GOALS) if on.size > 1 else benches.ONE_GPU),
                     mesh=None if mesh is None else Mesh.parse(mesh),
                     plans=tuple(filter(None, (plans or "").split(","))),
+                    rivals=tuple(filter(None, (rivals or "").split(","))),
                     wide=wide,
                     ours=not no_ours,
                     peers=not no_peers,
