@@ -499,7 +499,7 @@ def invoke(*arguments):
 
 
 def test_commands_explain_themselves():
-    assert "torchrun --nproc-per-node 2 -m mercury.bench operators" in invoke("--help").output
+    assert "torchrun --nproc-per-node 2 -m mercury bench operators" in invoke("--help").output
     for name in ("operators", "kernels", "links", "table", "predict"):
         assert invoke(name, "--help").exit_code == 0
     listed = invoke("operators", "--list").output
@@ -560,4 +560,4 @@ def test_without_a_gpu_every_measurement_says_what_it_needs(tmp_path, monkeypatc
     for made in (invoke("operators"), invoke("kernels"), invoke("links"), probe):
         assert made.exit_code == 1
         assert "measuring needs" in made.output
-        assert "torchrun --nproc-per-node GPUS -m mercury.bench COMMAND" in made.output
+        assert "torchrun --nproc-per-node GPUS -m mercury COMMAND" in made.output

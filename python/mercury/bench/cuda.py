@@ -17,7 +17,7 @@ from .processes import Work, exchange_messages
 
 __all__ = ["Cuda"]
 
-_HOW = "torchrun --nproc-per-node GPUS -m mercury.bench COMMAND"
+_HOW = "torchrun --nproc-per-node GPUS -m mercury COMMAND"
 
 
 class Cuda:

@@ -15,14 +15,13 @@ __all__ = ["bench"]
 
 F = TypeVar("F", bound=Callable[..., object])
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_UNDER = "torchrun --nproc-per-node GPUS -m mercury.bench"
 
 
 @click.group()
 def bench() -> None:
     """Measure operators, kernels and links, on one GPU or, under torchrun, on many.
 
-    torchrun --nproc-per-node 2 -m mercury.bench operators --json results.json
+    torchrun --nproc-per-node 2 -m mercury bench operators --json results.json
     """
 
 

@@ -73,8 +73,8 @@ def show(name: str) -> None:
 def probe(file: Path, name: str | None, rounds: int) -> None:
     """Measure this machine and write its topology to FILE.
 
-    Under torchrun, with one rank for each GPU: torchrun --nproc-per-node 2 --no-python
-    mercury topology probe mine.toml. A rank alone is measured without links.
+    Under torchrun, with one rank for each GPU: torchrun --nproc-per-node 2 -m mercury
+    topology probe mine.toml. A rank alone is measured without links.
     """
     from ..bench.probe import probe as measure  # noqa: PLC0415 (loads PyTorch)
 
