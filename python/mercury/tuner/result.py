@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dsl import Mesh, Program
 from ..dsl.program import Boundary
@@ -16,6 +16,9 @@ from .agree import Vote, alone
 from .assume import Assumptions, LinkSpeed, Observed, Selection, TuneWarning, select
 from .costs import PlanCosts
 from .quantity import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from ..cuda.plan import CudaPlan
 
 __all__ = ["Choice", "Counts", "TuneResult", "select_stored"]
 
@@ -188,7 +191,7 @@ class TuneResult:
 
     def compile(
         self, target: str = "sim", observed: Observed | None = None, vote: Vote = alone
-    ) -> Plan:
+    ) -> Plan | CudaPlan:
         """Compile the chosen schedule, or the next safe one where the machine is another.
 
         Parameters
