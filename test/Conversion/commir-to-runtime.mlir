@@ -231,6 +231,28 @@ func.func @named_attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, 
 
 // -----
 
+// Gradients are told the same.
+// CHECK-DAG: @mercury_text_mine.attention_bwd("mine.attention_bwd\00")
+// CHECK-DAG: @mercury_text_scale("scale\00")
+// CHECK-DAG: @mercury_text_right("right\00")
+// CHECK-DAG: @mercury_text_left("left\00")
+// CHECK-DAG: @mercury_text_group("group\00")
+// CHECK-LABEL: func.func @named_gradients(
+// CHECK-DAG: arith.constant 1.250000e-01 : f64
+// CHECK: call @mercury_rt_launch(
+!t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @named_gradients(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3)
+    -> i32 attributes {commir.mesh = @mesh} {
+  commir.launch "attention_bwd" ins(%q, %q, %q, %q, %q, %l : !t4, !t4, !t4, !t4, !t4, !t3)
+      outs(%q, %q, %q : !t4, !t4, !t4) at(%p, %p, %p, %p) mask(causal) impl("mine") {group = 4 : i64, scale = 0.125 : f64}
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
 // Scratch, scale, positions, group and the sides of the mask follow the tiles.
 // CHECK-LABEL: func.func @attention(
 // CHECK-SAME: %[[P:[^:]*]]: index

@@ -126,16 +126,21 @@ class Bench:
 
     def __init__(self, mesh: mc.Mesh) -> None:
         self.mesh = mesh
-        self.session = mc.cuda.Session(mesh, deadline_ms=DEADLINE_MS)
-        self.alone = mc.cuda.Session(mc.Mesh(gpu=1), deadline_ms=DEADLINE_MS)
+        self.open()
         self.device = torch.device("cuda", self.session.device)
         self._kept: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self._programs: list[mc.Program] = []  # their ids stay theirs
 
+    def open(self) -> None:
+        """Open a session of all ranks, and one of this rank alone."""
+        self.session = mc.cuda.Session(self.mesh, deadline_ms=DEADLINE_MS)
+        self.alone = mc.cuda.Session(mc.Mesh(gpu=1), deadline_ms=DEADLINE_MS)
+
     def reopen(self) -> None:
         """After a failure, which ends a session's work on every rank."""
         self.session.close()
-        self.session = mc.cuda.Session(self.mesh, deadline_ms=DEADLINE_MS)
+        self.alone.close()
+        self.open()
 
     def one_device(self, program: mc.Program) -> tuple[dict[str, Any], dict[str, Any]]:
         """Whole inputs, and the outputs of a plan for one GPU."""

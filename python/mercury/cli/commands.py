@@ -11,6 +11,7 @@ from rich.table import Table
 
 from .. import __version__
 from ..errors import MercuryError
+from .bench import bench
 from .cache import cache
 from .check import check
 from .explain import explain
@@ -30,6 +31,7 @@ def cli() -> None:
 
 
 cli.add_command(check)
+cli.add_command(bench)
 cli.add_command(cache)
 cli.add_command(explain)
 cli.add_command(run)

@@ -11,9 +11,10 @@ from ..dsl.mesh import Mesh
 from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import RunError
+from ..runtime.compiled import Compiled, compile_for
 from ..runtime.events import Event
 from ..runtime.layout import BufferLayout
-from ..runtime.plan import Plan, compile_module
+from ..runtime.plan import Plan
 from .call import Call
 from .context import uses_expandable_segments
 from .kernels import default_implementation
@@ -41,12 +42,13 @@ class CudaPlan:
         The text of what every rank does.
     """
 
-    def __init__(self, lowered: Plan) -> None:
-        self._lowered = lowered
-        self.program: Program = lowered.program
-        self.mesh: Mesh = lowered.mesh
-        self.arena_bytes: int = lowered.arena_bytes
-        self.spmd: str = lowered.spmd
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled  # the machine code lives as long
+        self._told = Plan.of(compiled)
+        self.program: Program = compiled.program
+        self.mesh: Mesh = compiled.mesh
+        self.arena_bytes: int = compiled.arena_bytes
+        self.spmd: str = compiled.spmd
 
     def __repr__(self) -> str:
         return (
@@ -55,16 +57,16 @@ class CudaPlan:
 
     def layout(self, buffer: str) -> BufferLayout:
         """Say who owns which part of a buffer outside the program."""
-        return self._lowered.layout(buffer)
+        return self._told.layout(buffer)
 
     def events(self, rank: int | None = None) -> list[Event]:
         """Say what a rank does, in order, or all ranks; see `mercury.Plan.events`."""
-        return self._lowered.events(rank)
+        return self._told.events(rank)
 
     @property
     def entry(self) -> int:
         """The address of the host program."""
-        return self._lowered.entry
+        return self._compiled.entry
 
     @cached_property
     def digest(self) -> str:
@@ -204,7 +206,7 @@ def compile_plan(module: Any, program: Program, mesh: Mesh) -> CudaPlan:
     with module.context:
         chosen = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
         _choose(ir, chosen)
-    return CudaPlan(compile_module(chosen, program, mesh, _TARGET))
+    return CudaPlan(compile_for(_TARGET, chosen, program, mesh))
 
 
 def _choose(ir: Any, module: Any) -> None:

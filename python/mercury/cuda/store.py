@@ -11,7 +11,6 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -81,9 +80,15 @@ class _TorchStore:
         return str(self._store.get(name).decode()) if self._store.check([name]) else None
 
 
-@lru_cache(maxsize=1)
+# One for a process: rank 0 serves the others at the port that the launcher named.
+_stores: dict[str, Store] = {}
+
+
 def _torch_store(seconds: float) -> Store:
-    return _TorchStore(seconds)
+    where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    if where not in _stores:
+        _stores[where] = _TorchStore(seconds)
+    return _stores[where]
 
 
 @dataclass(frozen=True, kw_only=True)

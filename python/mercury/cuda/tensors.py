@@ -137,7 +137,8 @@ def torch_with_gpus() -> Any:
         ) from None
     if not torch.cuda.is_available():
         raise RunError(
-            f"PyTorch {torch.__version__} finds no GPU; mercury doctor says more, target 'sim' needs none"
+            f"PyTorch {torch.__version__} finds no GPU; mercury doctor says more, and target "
+            "'sim' needs none"
         )
     return torch
 

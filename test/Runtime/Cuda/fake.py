@@ -189,6 +189,7 @@ def _accumulate(fields: Fields) -> None:
     y += x
 
 
-define("copy_f32_f32_f32", 22, _copy)
+for _bits in ("f32_f32_f32", "i32_i32_i32"):
+    define(f"copy_{_bits}", 22, _copy)
 define("fill_f32_f32_f32", 12, _fill)
 define("accumulate_f32_f32_f32", 22, _accumulate)
