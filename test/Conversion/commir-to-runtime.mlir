@@ -259,17 +259,13 @@ func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t
 
 // -----
 
-// A contiguous tile is one row of elements to the kernels that work on them.
+// A fill stores bits, to a tile of any strides.
 // CHECK-LABEL: func.func @fill_and_convert(
 // CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xbf16,
-// CHECK: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
 // CHECK: scf.if
-// CHECK: %[[ROWS:.*]] = memref.dim %[[A]], %c0
-// CHECK: %[[COLUMNS:.*]] = memref.dim %[[A]], %c1
-// CHECK: %[[ELEMENTS:.*]] = arith.muli %{{.*}}, %[[COLUMNS]]
-// CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %{{.*}}:2, %{{.*}}:2 = memref.extract_strided_metadata %[[A]]
-// CHECK: %[[FLAT:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]], sizes: [%[[ELEMENTS]]], strides: [1]
-// CHECK: call @mercury_kernel_fill_f32_f32_f32(%[[FLAT]], %[[MINUSINF]])
+// CHECK: %[[BITS:.*]] = builtin.unrealized_conversion_cast %[[A]] : {{.*}} to memref<?x?xi32,
+// CHECK: %[[MINUSINF:.*]] = arith.constant -8388608 : i32
+// CHECK: call @mercury_fill_2_i32(%[[BITS]], %[[MINUSINF]])
 // CHECK: scf.if
 // CHECK: call @mercury_kernel_copy_f32_f32_bf16(%{{.*}}, %{{.*}}) : (memref<?x?x?x?xf32, {{.*}}>, memref<?x?x?x?xbf16, {{.*}}>) -> ()
 !a = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/KernelSignature.h"
+#include "lib/Conversion/CommIRToRuntime/Fill.h"
 #include "lib/Conversion/CommIRToRuntime/NamedKernel.h"
 #include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
 #include "lib/Conversion/Passes.h"
@@ -43,8 +44,6 @@ private:
   LogicalResult convert(CopyOp op);
   Value getInnermost(Value tile, ValueRange outer);
   void convert(AccumulateOp op);
-  LogicalResult convertFlat(Operation *op, StringRef kernel, Value source,
-                            Value second, KernelTypes types);
   LogicalResult convert(LaunchOp op);
   Value makeMemory(Value start);
 
@@ -276,18 +275,9 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     return success();
   }
   if (auto fill = dyn_cast<FillOp>(op)) {
-    auto element = cast<FloatType>(
-        cast<MemRefType>(fill.getTile().getType()).getElementType());
-    Value value = arith::ConstantFloatOp::create(builder, loc, element, [&] {
-      llvm::APFloat f = fill.getValue();
-      bool lossy;
-      f.convert(element.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
-                &lossy);
-      return f;
-    }());
     guard();
-    return convertFlat(fill, "fill", getFlat(fill.getTile()), value,
-                       {element, element, element});
+    fillTile(builder, loc, fill.getTile(), fill.getValue().convertToDouble());
+    return success();
   }
   if (auto copy = dyn_cast<CopyOp>(op)) {
     guard();
@@ -542,21 +532,10 @@ void FunctionConverter::convert(AccumulateOp op) {
                        ValueRange{op.getSource(), op.getTarget()});
 }
 
-/// Calls a kernel on rows of elements.
-LogicalResult FunctionConverter::convertFlat(Operation *op, StringRef kernel,
-                                             Value source, Value second,
-                                             KernelTypes types) {
-  FailureOr<func::FuncOp> callee =
-      getOrCreateKernel(module, kernel, types, op->getLoc());
-  if (failed(callee))
-    return failure();
-  func::CallOp::create(builder, loc, *callee, ValueRange{source, second});
-  return success();
-}
-
 LogicalResult FunctionConverter::convert(LaunchOp op) {
   if (op.getImpl()) {
     guard();
+    fillOverwritten(builder, op);
     NamedKernel named(builder, op, function);
     FailureOr<SmallVector<Value>> operands = named.makeArguments();
     if (failed(operands))
@@ -597,6 +576,7 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   }
 
   guard();
+  fillOverwritten(builder, op);
   SmallVector<Value> operands(op.getInputs());
   llvm::append_range(operands, op.getOutputs());
   if (op.getScratch())
