@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..dsl import Mask
-from ..dsl.builder import Kernel
+from ..dsl.nodes import Kernel
 from ..runtime.plan import Plan
 from .errors import OpError
 from .plans import AttentionShape, Plans

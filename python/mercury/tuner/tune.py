@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -22,12 +22,14 @@ from .guard import Guarded
 from .key import Key
 from .progress import Report, on_terminal
 from .quantity import TuneError, parse_bytes, parse_seconds
-from .result import TuneResult
+from .result import Choice, TuneResult
 from .search import Search
 from .space import Space, SpaceOptions
 from .store import CacheError, CacheWarning
 
 __all__ = ["tune"]
+
+_CLOUD = 400  # points
 
 
 def tune(
@@ -207,7 +209,17 @@ def _result(search: Search, started: float, limit: float | None) -> TuneResult |
         seconds=time.monotonic() - started,
         time_limit=limit,
         links=tuple(LinkSpeed.of(link) for link in search.topology.links),
+        cloud=_cloud(search.choices),
     )
+
+
+def _cloud(choices: Iterable[Choice]) -> tuple[tuple[float, int], ...]:
+    """Give what a picture of all plans shows: of points that lie together, one."""
+    points = {
+        (float(f"{each.costs.latency:.3g}"), int(float(f"{each.peak_bytes:.3g}")))
+        for each in choices
+    }
+    return tuple(sorted(points)[:: max(1, -(-len(points) // _CLOUD))])
 
 
 def _nothing(search: Search) -> TuneError:
