@@ -62,7 +62,11 @@ def pareto_plot(result: TuneResult) -> Html:
         tag("circle", cx=x.at(latency), cy=y.at(float(peak)), r=2.2)
         for latency, peak in result.cloud
     ]
-    marks = [_mark(result, each, n, x, y) for n, each in enumerate(plans, 1)]
+    at = [(x.at(each.costs.latency), y.at(float(each.peak_bytes))) for each in plans]
+    labels = _labels(at)
+    marks = [
+        _mark(result, each, n, at[n - 1], labels[n - 1]) for n, each in enumerate(plans, 1)
+    ]
     title = f"Latency ({word(result)}) and memory of {len(points)} plans"
     drawn = tag(
         "svg",
@@ -90,13 +94,24 @@ def pareto_plot(result: TuneResult) -> Html:
     return join([drawn, legend])
 
 
-def _mark(result: TuneResult, choice: Choice, number: int, x: _Scale, y: _Scale) -> Html:
+def _labels(at: list[tuple[float, float]]) -> list[str]:
+    """Number the marks; those that lie on another one are named beside it."""
+    labels = [""] * len(at)
+    for number, (x, y) in enumerate(at):
+        first = next(n for n, (a, b) in enumerate(at) if abs(a - x) < 9 and abs(b - y) < 9)
+        labels[first] += f"{', ' if labels[first] else ''}{number + 1}"
+    return labels
+
+
+def _mark(
+    result: TuneResult, choice: Choice, number: int, at: tuple[float, float], label: str
+) -> Html:
     told = (
         f"plan {number}, {names(result)[choice.fingerprint]}: "
         f"{format_seconds(choice.costs.latency)} {word(result)}, "
         f"{format_bytes(choice.peak_bytes)}: {choice.recipe}"
     )
-    cx, cy = x.at(choice.costs.latency), y.at(float(choice.peak_bytes))
+    cx, cy = at
     kind = "chosen" if choice.fingerprint == result.chosen.fingerprint else "named"
     right = cx < _WIDTH * 0.85
     return tag(
@@ -105,7 +120,7 @@ def _mark(result: TuneResult, choice: Choice, number: int, x: _Scale, y: _Scale)
         tag("circle", cx=cx, cy=cy, r=7.0 if kind == "chosen" else 5.0, class_=kind),
         tag(
             "text",
-            number,
+            label,
             x=cx + (9 if right else -9),
             y=cy - 6,
             text_anchor="start" if right else "end",
