@@ -44,6 +44,11 @@ def why(result: TuneResult) -> list[str]:
         f"It needs {format_bytes(chosen.peak_bytes)} of the {format_bytes(result.memory)} that "
         "a rank may use."
     )
+    lean = min(result.plans, key=lambda each: (each.peak_bytes, each.rank))
+    if lean.peak_bytes < chosen.peak_bytes and costs.latency:
+        ratio = lean.costs.latency / costs.latency
+        need = format_bytes(lean.peak_bytes)
+        said.append(f"The leanest plan needs {need}, and takes {ratio:.2f} times as long.")
     if chosen.slow_link and costs.latency:
         more = chosen.slow_latency / costs.latency - 1
         said.append(
