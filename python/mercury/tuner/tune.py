@@ -21,7 +21,7 @@ from .costs import CostModel
 from .guard import Guarded
 from .key import Key
 from .progress import Report, on_terminal
-from .quantity import TuneError, parse_bytes, parse_seconds
+from .quantity import TuneError, format_bytes, parse_bytes, parse_seconds
 from .result import Choice, TuneResult
 from .search import Search
 from .space import Space, SpaceOptions
@@ -233,8 +233,15 @@ def _nothing(search: Search) -> TuneError:
     for reason, count in [*counts.lacking.items(), *counts.refused.items()]:
         why.append(f"{count}: {reason}")
     why += [f"{recipe}: {reason}" for recipe, reason in list(counts.failed.items())[:5]]
+    first = "no schedule is left; give more time, another mesh or another boundary"
+    if counts.too_large and search.smallest is not None and not search.choices:
+        limit, needed = format_bytes(search.memory), format_bytes(search.smallest)
+        first = (
+            f"no plan fits into {limit}; the smallest needs {needed}; give more memory, more "
+            "ranks or another boundary"
+        )
     return TuneError(
-        "no schedule is left; give more memory or time, another mesh or another boundary",
+        first,
         notes=[("", text) for text in why],
     )
 
