@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import mercury as mc
 import pytest
@@ -11,6 +12,8 @@ from mercury.cli.tune import tune as command
 from mercury.report import check, page, write
 from mercury.report.html import Html, tag
 from mercury.report.memory import blocks
+from mercury.report.timeline import timeline
+from mercury.simulator import Span
 from mercury.tuner import SpaceOptions, Style, TuneError
 from mercury.tuner.quantity import format_bytes, format_seconds
 
@@ -155,6 +158,29 @@ def test_pictures_have_names_tables_and_keys_to_reach_them(found, text):
     ]
     assert max(bars) <= 1001.5
     assert max(bars) > 999
+
+
+def test_of_many_ranks_some_are_drawn_with_the_latest_of_them():
+    spans = [
+        Span(
+            rank=rank,
+            lane="compute",
+            name="attention_fwd",
+            kind="kernel",
+            start_s=0.0,
+            end_s=2.0 if rank == 13 else 1.0,
+            bytes=0,
+            step=0,
+        )
+        for rank in range(16)
+    ]
+    found = SimpleNamespace(spans=spans, time_s=2.0, exposed_s=0.0)
+    reader = read(timeline("chosen", found, 4.0))
+    labels = [a["aria-label"] for a in reader.all("svg")]
+    assert [int(label.split()[1].rstrip(",")) for label in labels] == [*range(7), 13]
+    assert "8 more ranks are not drawn." in reader.text
+    assert reader.text.count("rank 15, compute") == 1  # the table has them all
+    assert max(float(a["width"]) for a in reader.all("rect")) == 500.0
 
 
 def test_a_search_that_measured_says_so(found):
