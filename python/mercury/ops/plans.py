@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .. import programs
 from ..dsl import Mask, Mesh, Program
@@ -145,7 +145,7 @@ class Plans:
             **self._tuning,
         )
         self._found[key] = found
-        return found.compile()
+        return cast("Plan", found.compile())  # of target "sim"
 
 
 def _mesh_of(topology: str | Path | Topology) -> Mesh:

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dsl import Mesh, Program
 from ..dsl.program import Boundary
@@ -16,6 +16,9 @@ from .agree import Vote, alone
 from .assume import Assumptions, LinkSpeed, Observed, Selection, TuneWarning, select
 from .costs import PlanCosts
 from .quantity import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from ..cuda.plan import CudaPlan
 
 __all__ = ["Choice", "Counts", "TuneResult", "select_stored"]
 
@@ -40,6 +43,8 @@ class Choice:
         Memory of the fullest rank: its shards and the plan's arena.
     slow_latency, slow_link
         The latency when the link that hurts most has half its bandwidth, and that link.
+    measured_s
+        Of a run on the machine, in seconds; None when it was not measured.
     """
 
     recipe: str
@@ -50,11 +55,13 @@ class Choice:
     peak_bytes: int
     slow_latency: float
     slow_link: str
+    measured_s: float | None = None
 
     @property
     def values(self) -> tuple[float, float, float]:
         """What the Pareto set compares: latency, memory, latency with a slower link."""
-        return self.costs.latency, float(self.peak_bytes), self.slow_latency
+        latency = self.costs.latency if self.measured_s is None else self.measured_s
+        return latency, float(self.peak_bytes), self.slow_latency
 
     @property
     def rank(self) -> tuple[float | str, ...]:
@@ -138,7 +145,7 @@ class TuneResult:
         Plans that no other beats in latency, memory and sensitivity to a slower link, the
         fastest first.
     measured
-        Whether costs were measured; else they are predicted.
+        Whether costs were measured, or the plans; else they are predicted.
     cost
         What they come from.
     counts
@@ -187,7 +194,7 @@ class TuneResult:
 
     def compile(
         self, target: str = "sim", observed: Observed | None = None, vote: Vote = alone
-    ) -> Plan:
+    ) -> Plan | CudaPlan:
         """Compile the chosen schedule, or the next safe one where the machine is another.
 
         Parameters
@@ -235,22 +242,22 @@ class TuneResult:
     def rows(self) -> list[tuple[str, ...]]:
         """Give the table of plans, its heading first."""
         word = "latency" if self.measured else "predicted"
-        rows: list[tuple[str, ...]] = [
-            ("plan", word, "off by", "exposed", "memory", "slow link", "schedule"),
-        ]
+        timed = any(each.measured_s is not None for each in self.named())
+        word = "predicted" if timed else word
+        head = ("plan", word, "off by", "exposed", "memory", "slow link", "schedule")
+        rows: list[tuple[str, ...]] = [(head[0], "measured", *head[1:]) if timed else head]
         named = {self.chosen.fingerprint: "chosen"}
         if self.runner_up is not None:
             named.setdefault(self.runner_up.fingerprint, "runner-up")
         if self.plain is not None:
             own = named.get(self.plain.fingerprint)
             named[self.plain.fingerprint] = f"{own}, plain" if own else "plain"
-        shown = [self.chosen, *([self.runner_up] if self.runner_up else [])]
-        shown += [*([self.plain] if self.plain else []), *self.pareto]
-        for choice in {each.fingerprint: each for each in shown}.values():
+        for choice in self.named():
             costs = choice.costs
             rows.append(
                 (
                     named.get(choice.fingerprint, "pareto"),
+                    *([format_seconds(choice.measured_s or 0)] if timed else []),
                     format_seconds(costs.latency),
                     f"{costs.error:.0%}",
                     format_seconds(costs.exposed),
@@ -262,6 +269,11 @@ class TuneResult:
                 )
             )
         return rows
+
+    def named(self) -> list[Choice]:
+        """Give the plans of the table, each once."""
+        shown = [self.chosen, self.runner_up, self.plain, *self.pareto]
+        return list({each.fingerprint: each for each in shown if each is not None}.values())
 
     def summary(self) -> list[str]:
         """Give what the table does not say, line by line."""
@@ -276,6 +288,7 @@ class TuneResult:
             lines.append("plain library calls: no such plan fits")
         elif self.plain.fingerprint == self.chosen.fingerprint:
             lines.append("plain library calls are the fastest here")
+        lines += self._agreement()
         if self.links:
             lines.append(f"assumes: {self.assumptions(self.chosen)}")
         lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())
@@ -288,6 +301,21 @@ class TuneResult:
         where = "found in the cache" if self.from_cache else ended.get(self.ended, self.ended)
         lines.append(f"searched {where}, {self.seconds:.1f} s")
         return lines
+
+    def _agreement(self) -> list[str]:
+        """Say how far what was predicted is from what was measured."""
+        from ..bench.predict import agreement  # noqa: PLC0415 (for measured plans only)
+
+        timed = {e.recipe: e.measured_s for e in self.named() if e.measured_s is not None}
+        if len(timed) < 2:
+            return []
+        foretold = {e.recipe: e.costs.latency for e in self.named()}
+        found = agreement(foretold, timed)
+        return [
+            f"predicted against measured: {found.plans} plans, rank correlation "
+            f"{found.correlation:.2f}, first choice {found.regret:.1%} slower than the best, "
+            f"off by {found.off_by:.0%}"
+        ]
 
     def __str__(self) -> str:
         rows = self.rows()
