@@ -88,7 +88,7 @@ def _prepare(problem: AttentionProblem, on: Processes, *, rotate: str) -> Prepar
 
     _SCOPE.enter(on)
     if not workload.backward:
-        return Prepared(run=run_forward, held=held, capturable=False, close=_SCOPE.leave)
+        return Prepared(run=run_forward, held=held, close=_SCOPE.leave)
 
     for tensor in (q, k, v):
         tensor.requires_grad_()

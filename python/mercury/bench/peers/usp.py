@@ -87,7 +87,7 @@ def _prepare(problem: AttentionProblem, on: Processes, *, rings: bool) -> Prepar
     return Prepared(
         run=backward if workload.backward else forward,
         held=held,
-        capturable=False,  # launched as its package does
+        capturable=not workload.backward,
     )
 
 
