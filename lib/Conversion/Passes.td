@@ -17,14 +17,30 @@ def ConvertCommIRToRuntime
     Before: functions on memrefs with commir ops. After: calls of `mercury_rt_*`
     and of kernel functions, no commir op left. A failed call makes the rest of
     the plan do nothing and its status is returned.
+
+    For the target `cuda` a kernel function launches a kernel of the
+    `gpu.module` that is made beside the plan, and nothing on the host reads or
+    writes memory of the plan.
   }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"",
+                        "Where kernels run: 'cpu' or 'cuda'">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
+                           "::mlir::gpu::GPUDialect",
                            "::mlir::LLVM::LLVMDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect"];
+}
+
+def EmbedDeviceImage : Pass<"commir-embed-device-image", "::mlir::ModuleOp"> {
+  let summary = "make the compiled kernels a constant of the program";
+  let description = [{
+    Before: a `gpu.binary` of PTX, made from the `gpu.module` of
+    `convert-commir-to-runtime`. After: the constant that launches name.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
 #endif // LIB_CONVERSION_PASSES

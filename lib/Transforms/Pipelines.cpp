@@ -8,6 +8,7 @@
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -25,23 +26,61 @@ static void buildToSPMD(OpPassManager &passes) {
   passes.addPass(createCheckPlan());
 }
 
+static void parse(StringRef pipeline, OpPassManager &passes) {
+  if (failed(parsePassPipeline(pipeline, passes)))
+    llvm::report_fatal_error("upstream passes are not registered");
+}
+
+/// Upstream, once the runtime is called; lib/Kernels/README.md says why in this
+/// order.
+static void buildHostToLLVM(OpPassManager &passes) {
+  parse("inline,symbol-dce,func.func(arith-expand{include-bf16=true}),"
+        "expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+        "convert-vector-to-llvm,finalize-memref-to-llvm,"
+        "convert-math-to-llvm,convert-arith-to-llvm,convert-func-to-llvm,"
+        "convert-cf-to-llvm,reconcile-unrealized-casts",
+        passes);
+}
+
 /// On to the LLVM dialect: transfers become runtime calls, kernels become code.
 static void buildSPMDToLLVM(OpPassManager &passes) {
   passes.addPass(createConvertCommIRToRuntime());
-  // Upstream from here; lib/Kernels/README.md says why in this order.
-  if (failed(parsePassPipeline(
-          "inline,symbol-dce,func.func(arith-expand{include-bf16=true}),"
-          "expand-strided-metadata,lower-affine,convert-scf-to-cf,"
-          "convert-vector-to-llvm,finalize-memref-to-llvm,"
-          "convert-math-to-llvm,convert-arith-to-llvm,convert-func-to-llvm,"
-          "convert-cf-to-llvm,reconcile-unrealized-casts",
-          passes)))
-    llvm::report_fatal_error("upstream passes are not registered");
+  buildHostToLLVM(passes);
 }
 
 static void buildToLLVM(OpPassManager &passes) {
   buildToSPMD(passes);
   buildSPMDToLLVM(passes);
+}
+
+namespace {
+/// The device that PTX is written for.
+struct CudaOptions : public PassPipelineOptions<CudaOptions> {
+  Option<std::string> chip{*this, "chip", llvm::cl::desc("as in sm_90a"),
+                           llvm::cl::init("sm_90a")};
+  Option<std::string> features{*this, "features",
+                               llvm::cl::desc("of PTX, as in +ptx80"),
+                               llvm::cl::init("+ptx80")};
+};
+} // namespace
+
+/// To the LLVM dialect for devices: kernels become PTX that the host carries.
+static void buildSPMDToCuda(OpPassManager &passes, const CudaOptions &options) {
+  passes.addPass(createConvertCommIRToRuntime({/*target=*/"cuda"}));
+  parse("gpu.module(strip-debuginfo,expand-strided-metadata,lower-affine,"
+        "canonicalize,cse,convert-scf-to-cf,convert-gpu-to-nvvm,"
+        "canonicalize,cse,reconcile-unrealized-casts),"
+        "nvvm-attach-target{O=3 chip=" +
+            options.chip + " features=" + options.features +
+            "},gpu-module-to-binary{format=isa}",
+        passes);
+  passes.addPass(createEmbedDeviceImage());
+  buildHostToLLVM(passes);
+}
+
+static void buildToCuda(OpPassManager &passes, const CudaOptions &options) {
+  buildToSPMD(passes);
+  buildSPMDToCuda(passes, options);
 }
 
 void mlir::commir::registerCommIRPipelines() {
@@ -54,4 +93,12 @@ void mlir::commir::registerCommIRPipelines() {
   PassPipelineRegistration<>("commir-to-llvm",
                              "lower scheduled programs to the LLVM dialect",
                              buildToLLVM);
+  PassPipelineRegistration<CudaOptions>(
+      "commir-spmd-to-cuda",
+      "lower SPMD functions to the LLVM dialect, their kernels to PTX",
+      buildSPMDToCuda);
+  PassPipelineRegistration<CudaOptions>(
+      "commir-to-cuda",
+      "lower scheduled programs to the LLVM dialect, their kernels to PTX",
+      buildToCuda);
 }

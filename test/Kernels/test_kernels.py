@@ -685,12 +685,33 @@ def test_sum_all(dtype: str, parts: int, length: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("value", [0.0, -np.inf])
-def test_fill(dtype: str, value: float) -> None:
-    x = np.ones(1003, NUMPY[dtype])
-    build("fill", dtype)(x[1:-1], value)
-    np.testing.assert_array_equal(x, [1, *[value] * 1001, 1])
-    build("fill", dtype)(x[:0], 5.0)
-    assert x[0] == 1
+@pytest.mark.parametrize("stride", [1, 2])
+def test_fill(dtype: str, value: float, stride: int) -> None:
+    around = np.ones((3, 4, 5, 23), NUMPY[dtype])
+    want = around.copy()
+    tile = (slice(1, None), slice(1, 3), slice(0, 4), slice(1, 22, stride))
+    want[tile] = value
+    build("fill", dtype)(around[tile], value)
+    np.testing.assert_array_equal(around, want)
+    build("fill", dtype)(around[:0], 5.0)
+    np.testing.assert_array_equal(around, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_accumulate_adds_tiles_of_any_strides(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (encode(rng.standard_normal((3, 2, 5, 23)), dtype) for _ in range(2))
+    want = encode(decode(x, dtype) + decode(y, dtype), dtype)
+    run = compile_instance("accumulate", dtype, dtype, dtype)
+    for source, target in ((x, y.copy()), (scatter(x, rng), scatter(y, rng))):
+        run(source, target)
+        np.testing.assert_array_equal(target, want)
+    around = np.ones((3, 2, 7, 25), NUMPY[dtype])
+    around[:, :, 1:-1, 1:-1] = y
+    run(x, around[:, :, 1:-1, 1:-1])
+    np.testing.assert_array_equal(around[:, :, 1:-1, 1:-1], want)
+    assert (around[:, :, [0, -1]] == 1).all()
+    assert (around[..., [0, -1]] == 1).all()
 
 
 COPIES = [

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import mercury as mc
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from mercury.cli.topology import topology as command
 from mercury.topology import Curve, KernelCurve, TopologyError, Work, load, presets
+from mercury.topology.write import dump
 
 MIB = 1 << 20
 SMALL = """
@@ -244,3 +246,12 @@ def test_show_and_check_from_the_shell(tmp_path):
     assert failed.exit_code == 1
     assert "'levels[0].size' must be" in failed.output
     assert "a100" in run(command, ["list"]).output
+
+
+@pytest.mark.parametrize("name", ["h200-4x2", "l4-2x4"])
+def test_a_machine_that_was_written_reads_back(name, tmp_path):
+    machine = load(name)
+    machine = replace(machine, machine=replace(machine.machine, message_lanes="group"))
+    again = load(write(tmp_path, dump(machine)))
+    assert again.machine == machine.machine
+    assert again.links == machine.links

@@ -283,7 +283,7 @@ def test_empty_axes_and_uneven_heads_have_plans():
 
 def test_what_cannot_be_asked_is_said():
     for settings, message in (
-        ({"target": "cuda"}, "no target 'cuda' yet"),
+        ({"target": "tpu"}, "no target 'tpu'"),
         ({"memory": "lots"}, "expected bytes such as '40GiB', above 0, got 'lots'"),
         ({"time_limit": "-3s"}, "expected a time such as '60s'"),
         ({"top": 0}, "at least one plan must be tried"),

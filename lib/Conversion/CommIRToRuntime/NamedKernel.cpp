@@ -115,14 +115,15 @@ Value NamedKernel::makeTiles(ValueRange tiles) {
   return table;
 }
 
-/// Where the tiles begin, and for attention how it scales and what it masks.
+/// Where the tiles begin, for attention how it scales and what it masks, and
+/// which results are written, not merged into.
 Value NamedKernel::makeParameters() {
   SmallVector<std::pair<std::string, Value>> integers;
   auto dims = KernelSignature::positions(op.getKernel());
   for (auto [dim, position] : llvm::zip_equal(dims, op.getPositions()))
     integers.emplace_back("at_" + dim.letter.str() + (dim.divided ? "/g" : ""),
                           toI64(position));
-  bool scaled = op.getKernel() == "attention_fwd";
+  bool scaled = KernelSignature::isAttention(op.getKernel());
   if (scaled) {
     MaskAttr mask = op.getMask().value_or(MaskAttr());
     int64_t far = MaskAttr::kUnbounded;
@@ -130,6 +131,12 @@ Value NamedKernel::makeParameters() {
     integers.emplace_back("left", constant(mask ? mask.getLeft() : far));
     integers.emplace_back("right", constant(mask ? mask.getRight() : far));
   }
+  int64_t overwritten = 0;
+  if (auto overwrite = op->getAttrOfType<DenseBoolArrayAttr>("overwrite"))
+    for (auto [i, writes] : llvm::enumerate(overwrite.asArrayRef()))
+      overwritten |= int64_t(writes) << i;
+  if (overwritten)
+    integers.emplace_back("overwrite", constant(overwritten));
   auto type =
       LLVM::LLVMStructType::getLiteral(op.getContext(), {pointer, i64, f64});
   Value table = allocate(type, integers.size() + scaled);

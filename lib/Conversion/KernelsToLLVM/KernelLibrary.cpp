@@ -7,33 +7,27 @@
 
 #include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::commir;
 
-namespace {
-struct KernelText {
-  StringRef name;
-  StringRef text;
-};
-} // namespace
-
 static constexpr KernelText kKernels[] = {
 #include "lib/Conversion/KernelText.inc"
 };
 
-/// `func.func private @name(%x: from) -> to` that converts its argument.
-static void printConversion(raw_ostream &stream, StringRef name, Type from,
-                            Type to) {
+void mlir::commir::printConversion(raw_ostream &stream, StringRef name,
+                                   Type from, Type to) {
   stream << "func.func private @" << name << "(%x: " << from << ") -> " << to
          << " {\n";
   if (from == to)
     stream << "  return %x : " << to << "\n}\n";
   else
     stream << "  %y = arith."
-           << (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth()
+           << (getElementTypeOrSelf(from).getIntOrFloatBitWidth() <
+                       getElementTypeOrSelf(to).getIntOrFloatBitWidth()
                    ? "extf"
                    : "truncf")
            << " %x : " << from << " to " << to << "\n  return %y : " << to
@@ -48,17 +42,8 @@ static std::string getSymbol(StringRef kernel, KernelTypes types) {
   return symbol;
 }
 
-FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
-                                                        StringRef kernel,
-                                                        KernelTypes types,
-                                                        Location loc) {
-  std::string symbol = getSymbol(kernel, types);
-  if (auto made = module.lookupSymbol<func::FuncOp>(symbol))
-    return made;
-  const KernelText *found = llvm::find_if(
-      kKernels, [&](const KernelText &k) { return k.name == kernel; });
-  if (found == std::end(kKernels))
-    return emitError(loc) << "there is no generated kernel '" << kernel << "'";
+LogicalResult mlir::commir::checkKernelTypes(StringRef kernel,
+                                             KernelTypes types, Location loc) {
   if (types.input.getIntOrFloatBitWidth() >
       types.accumulator.getIntOrFloatBitWidth())
     return emitError(loc) << "kernel '" << kernel << "' takes " << types.input
@@ -70,6 +55,22 @@ FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
   if (types.accumulator.isF64() && types.output.isBF16())
     return emitError(loc) << "kernel '" << kernel << "' cannot round f64 to "
                           << "bf16 yet; give its result another type";
+  return success();
+}
+
+FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
+                                                        StringRef kernel,
+                                                        KernelTypes types,
+                                                        Location loc) {
+  std::string symbol = getSymbol(kernel, types);
+  if (auto made = module.lookupSymbol<func::FuncOp>(symbol))
+    return made;
+  const KernelText *found = llvm::find_if(
+      kKernels, [&](const KernelText &k) { return k.name == kernel; });
+  if (found == std::end(kKernels))
+    return emitError(loc) << "there is no generated kernel '" << kernel << "'";
+  if (failed(checkKernelTypes(kernel, types, loc)))
+    return failure();
 
   std::string text;
   llvm::raw_string_ostream stream(text);

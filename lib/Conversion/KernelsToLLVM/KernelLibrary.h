@@ -20,6 +20,19 @@ struct KernelTypes {
   Type output;
 };
 
+/// The text of lib/Kernels, compiled in.
+struct KernelText {
+  StringRef name;
+  StringRef text;
+};
+
+/// Whether a kernel can be made for the types; if not, says why at `loc`.
+LogicalResult checkKernelTypes(StringRef kernel, KernelTypes types,
+                               Location loc);
+
+/// Prints a function `name` that converts its argument, a number or a vector.
+void printConversion(raw_ostream &stream, StringRef name, Type from, Type to);
+
 /// The instance of a kernel of lib/Kernels in `module`, made when it is not
 /// there. Fails, with an error at `loc`, when there is no such kernel or the
 /// types do not fit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -30,7 +31,12 @@ __all__ = ["tune"]
     help="Where a buffer lives outside: Q.sq=gpu, or K.sk=node+gpu. Once for each cut.",
 )
 @click.option("--memory", help="Limit of a rank, as 40GiB; the machine's when not given.")
-@click.option("--target", default="sim", show_default=True, help="Where the plan will run.")
+@click.option(
+    "--target",
+    default="sim",
+    show_default=True,
+    help="Where the plan will run; cuda measures the best on GPUs, under torchrun.",
+)
 @click.option("--time-limit", help="Of the search, as 60s or 2min.")
 @click.option("--top", default=3, show_default=True, help="How many plans are tried.")
 @click.option(
@@ -67,8 +73,9 @@ def tune(
     """Find the best schedule of PROGRAM on a machine.
 
     PROGRAM is a shipped program (attention, decode_attention, matmul) or your own:
-    my_file.py:my_program. Latencies are predicted, not measured. Ctrl-C ends the search;
-    the next one goes on from there.
+    my_file.py:my_program. Latencies are predicted; with --target cuda, under torchrun with
+    one rank for each GPU, the best plans are measured, too, and the fastest is chosen. Ctrl-C
+    ends the search; the next one goes on from there.
     """
     from .. import Mesh, tuner  # noqa: PLC0415 (loads the compiler)
     from .loading import parse_mask, parse_settings, program_function  # noqa: PLC0415
@@ -93,6 +100,8 @@ def tune(
         )
     except MercuryError as error:
         raise click.ClickException(str(error)) from None
+    if os.environ.get("RANK", "0") != "0":
+        return  # all ranks found the same, and one tells
     click.echo(str(found))
     if script:
         click.echo(found.script, nl=False)

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..dsl.mesh import Mesh
 from ..dsl.program import Program
+from .compiled import _layouts, _run
 from .layout import BufferLayout
-from .plan import _layouts, _run
 
 __all__ = ["Lowered", "lower"]
 

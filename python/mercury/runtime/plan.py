@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dsl.mesh import Mesh
-from ..dsl.nodes import Buffer, Kernel
+from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import CompileError, RunError
 from . import events, sim
+from .compiled import Compiled, compile_for
 from .dtypes import decode, encode, storage
 from .events import Event
-from .layout import BufferLayout, Cut
+from .layout import BufferLayout
 from .parts import follow
 from .sim import RunReport, SimOptions
 
@@ -63,6 +63,20 @@ class Plan:
         self._context = context  # layouts are attributes of it
         self._entry = jit.lookup(program.name)
         self._report: RunReport | None = None
+
+    @classmethod
+    def of(cls, compiled: Compiled) -> Plan:
+        """Give a compiled program the face of a plan."""
+        return cls(
+            program=compiled.program,
+            mesh=compiled.mesh,
+            layouts=compiled.layouts,
+            spmd=compiled.spmd,
+            located=compiled.located,
+            arena_bytes=compiled.arena_bytes,
+            jit=compiled.jit,
+            context=compiled.context,
+        )
 
     def __repr__(self) -> str:
         return f"<plan of {self.program.name} on {self.mesh}, arena {self.arena_bytes} bytes>"
@@ -238,35 +252,9 @@ class Plan:
 
 def compile_module(module: Any, program: Program, mesh: Mesh, target: str) -> Plan:
     """Lower a scheduled module to a plan; see `Schedule.compile`."""
-    from .._mlir import ir  # noqa: PLC0415 (no work at import)
-    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
-
     if target != "sim":
         raise CompileError(f"there is no target {target!r} yet; this version has 'sim'")
-    context = module.context
-    with context:
-        lowered = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
-    _run(_mercury, lowered, "commir-infer-placement")
-    layouts = _layouts(lowered, program, mesh)
-    _run(_mercury, lowered, "commir-to-spmd")
-    spmd = str(lowered.operation.get_asm())
-    located = str(lowered.operation.get_asm(enable_debug_info=True))
-    arena = re.search(r"commir\.arena_bytes = (\d+)", spmd)
-    _run(_mercury, lowered, "commir-spmd-to-llvm")
-    try:
-        jit = _mercury.Jit(lowered, 3, [str(sim.library_path())])
-    except RuntimeError as error:
-        raise CompileError(str(error)) from None
-    return Plan(
-        program=program,
-        mesh=mesh,
-        layouts=layouts,
-        spmd=spmd,
-        located=located,
-        arena_bytes=int(arena[1]) if arena else 0,
-        jit=jit,
-        context=context,
-    )
+    return Plan.of(compile_for(target, module, program, mesh))
 
 
 def _real(name: str, values: Any) -> Array:
@@ -277,31 +265,3 @@ def _real(name: str, values: Any) -> Array:
             "convert it first"
         )
     return array
-
-
-def _run(compiler: Any, module: Any, pipeline: str) -> None:
-    succeeded, diagnostics = compiler.run_pipeline(module, f"builtin.module({pipeline})")
-    if not succeeded:
-        raise CompileError.from_diagnostics(diagnostics, otherwise=f"{pipeline} failed")
-
-
-def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayout]:
-    """Read the boundary placements of a placed program."""
-    from .._mlir import ir  # noqa: PLC0415 (no work at import)
-    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
-
-    op = next(op for op in module.body.operations if op.operation.name == "commir.program")
-    axes = {axis.name: axis for axis in program.axes}
-    ops = [op for nest in program.nests for op in nest.ops]
-    masks = tuple(op.mask for op in ops if isinstance(op, Kernel) and op.mask is not None)
-    found = {}
-    for buffer, binding in zip(program.buffers, op.bindings, strict=True):
-        cuts = {}
-        for name, factors, layout in _mercury.boundary(binding):
-            own = layout or ir.Attribute.parse(
-                f"#commir.layout<{axes[name].layout}>", module.context
-            )
-            # A string names a level, an integer is a cut inside a rank.
-            cuts[name] = Cut(factors=tuple(factor.value for factor in factors), layout=own)
-        found[buffer.name] = BufferLayout(buffer=buffer, mesh=mesh, cuts=cuts, masks=masks)
-    return found

@@ -7,10 +7,12 @@ reads what came of them and `canonical` tells which are the same. `search` lower
 to be slower (`bound` with `traffic` and `work`), leaves out what the machine lacks (`needs`),
 and tries the best (`shrink`).
 `tune` puts the question (`key`), looks it up (`cache` on `store`), lets ranks agree (`agree`)
-and gives a `result`.
+and gives a `result`, which takes another plan where the machine is not as assumed (`assume`).
+A model that hangs does not end a search (`guard`).
 """
 
 from .agree import Vote, agree_on_entry
+from .assume import Assumptions, LinkSpeed, Observed, Selection, TuneWarning, select
 from .bound import LowerBound
 from .cache import Cache, Entry, default_path
 from .costs import CostModel, PlanCosts
@@ -24,6 +26,7 @@ from .store import CacheError, CacheWarning
 from .tune import tune
 
 __all__ = [
+    "Assumptions",
     "Cache",
     "CacheError",
     "CacheWarning",
@@ -33,16 +36,21 @@ __all__ = [
     "Counts",
     "Entry",
     "Key",
+    "LinkSpeed",
     "LowerBound",
+    "Observed",
     "PlanCosts",
+    "Selection",
     "Simulated",
     "Space",
     "SpaceOptions",
     "Style",
     "TuneError",
     "TuneResult",
+    "TuneWarning",
     "Vote",
     "agree_on_entry",
     "default_path",
+    "select",
     "tune",
 ]

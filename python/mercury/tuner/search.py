@@ -273,6 +273,10 @@ class Search:
         errors = ", ".join(f"{name} {error:.1e}" for name, error in outcome.errors.items())
         return f"wrong on embedded ranks: error {errors} against float64"
 
+    def fail(self, choice: Choice, reason: str) -> None:
+        """Leave out a plan that failed later, on the machine."""
+        self._failed[choice.recipe] = reason
+
     # -- what is kept ---------------------------------------------------------
 
     def _keep(self, name: str, outcome: Any) -> None:

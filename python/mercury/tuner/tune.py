@@ -14,13 +14,16 @@ from ..dsl.program import Boundary
 from ..errors import MercuryError
 from ..topology import Topology, load
 from .agree import Vote, agree_on_entry, agree_on_text, alone
+from .assume import LinkSpeed
 from .bound import LowerBound
 from .cache import Cache, Entry
 from .costs import CostModel
+from .guard import Guarded
 from .key import Key
+from .measured import Measure, measure_finalists
 from .progress import Report, on_terminal
 from .quantity import TuneError, parse_bytes, parse_seconds
-from .result import TuneResult
+from .result import Choice, TuneResult
 from .search import Search
 from .simulated import Simulated
 from .space import Space, SpaceOptions
@@ -38,11 +41,13 @@ def tune(
     memory: str | int | None = None,
     target: str = "sim",
     time_limit: str | float | None = None,
+    candidate_limit: str | float = 30.0,
     cost: CostModel | None = None,
     prune: bool = True,
     options: SpaceOptions | None = None,
     top: int = 3,
     cache: Cache | bool = True,
+    measure: Measure | None = None,
     vote: Vote = alone,
     progress: Callable[[], AbstractContextManager[Report]] = on_terminal,
 ) -> TuneResult:
@@ -76,10 +81,14 @@ def tune(
     memory
         Limit of a rank, as ``"40GiB"`` or in bytes; the machine's when not given.
     target
-        Where the plan will run: ``"sim"``.
+        Where the plan will run: ``"sim"``, or ``"cuda"``. On GPUs the plans that the result
+        names are measured, each on all ranks, and the fastest is chosen; see ``measure``.
     time_limit
         Of the search, as ``"60s"``; the best until then is the result, and asking again
         with more time goes on from there. Ctrl-C does the same.
+    candidate_limit
+        That a cost model of yours may take for one candidate, as ``"30s"``; one that hangs is
+        listed as failed, and the search goes on.
     cost
         The cost model; the simulator when not given.
     prune
@@ -90,6 +99,9 @@ def tune(
         How many of the fastest plans are tried before one is chosen.
     cache
         Where results are kept; True for the user's cache, False for none.
+    measure
+        Times schedules on the machine (see `Measure`); `mercury.bench.tuning.on_gpus` under
+        torchrun, when none is given and the target is ``"cuda"``.
     vote
         Exchanges a text between ranks (see `Vote`), when many processes ask together:
         then all take the cache or none, and all choose what the first chose.
@@ -120,14 +132,20 @@ def tune(
     started = time.monotonic()
     machine = topology if isinstance(topology, Topology) else load(topology)
     ranks = machine.mesh if mesh is None else mesh
-    if target != "sim":
-        raise TuneError(f"there is no target {target!r} yet; this version has 'sim'")
+    if target not in ("sim", "cuda"):
+        raise TuneError(f"there is no target {target!r}; targets are 'sim' and 'cuda'")
     if top < 1:
         raise TuneError(f"at least one plan must be tried, got top={top}")
     links = machine.links_of(ranks)
     limit = machine.machine.memory if memory is None else parse_bytes(memory)
     seconds = None if time_limit is None else parse_seconds(time_limit)
-    own_cost = cost or Simulated()
+    if target == "cuda" and measure is None:
+        from ..bench.tuning import on_gpus  # noqa: PLC0415 (loads PyTorch)
+
+        measure, vote = on_gpus(ranks)
+    deadline = None if seconds is None else started + seconds
+    patience = parse_seconds(candidate_limit)
+    own_cost = Simulated() if cost is None else Guarded(cost, patience, deadline)
     own_options = options or SpaceOptions()
     key = Key.of(
         program,
@@ -158,14 +176,17 @@ def tune(
             limit,
             own_cost,
             bound=LowerBound() if cost is None and prune else None,
-            deadline=None if seconds is None else started + seconds,
+            deadline=deadline,
             top=top,
             report=report,
             cache=store.cache,
             key=key.hash,
         )
         search.run()
-    mine = _result(search, started, seconds)
+    named = [each for each in search.finalists() if search.is_right(each)]
+    if measure is not None:
+        named = measure_finalists(search, measure, vote)
+    mine = _result(search, named, started, seconds, measured=measure is not None)
     # A rank that stopped earlier must not choose otherwise.
     text = "" if mine is None else json.dumps(mine.to_json(), sort_keys=True)
     chosen = agree_on_text(text, vote)
@@ -176,11 +197,17 @@ def tune(
     return TuneResult.from_json(answer, program, ranks, boundary)
 
 
-def _result(search: Search, started: float, limit: float | None) -> TuneResult | None:
-    finalists = [each for each in search.finalists() if search.is_right(each)]
-    if not finalists:
+def _result(
+    search: Search,
+    named: list[Choice],
+    started: float,
+    limit: float | None,
+    *,
+    measured: bool,
+) -> TuneResult | None:
+    if not named:
         return None
-    finalists.sort(key=lambda each: each.rank)
+    finalists = sorted(named, key=lambda each: each.rank)
     space = search.space
     return TuneResult(
         program=space.program,
@@ -192,12 +219,13 @@ def _result(search: Search, started: float, limit: float | None) -> TuneResult |
         runner_up=finalists[1] if len(finalists) > 1 else None,
         plain=next((each for each in finalists if each.plain), None),
         pareto=tuple(search.front(finalists)),
-        measured=search.cost.measured,
+        measured=measured or search.cost.measured,
         cost=search.cost.name,
         counts=search.counts(),
         ended=search.ended,
         seconds=time.monotonic() - started,
         time_limit=limit,
+        links=tuple(LinkSpeed.of(link) for link in search.topology.links),
     )
 
 

@@ -1,0 +1,101 @@
+// y = x, rounded to the output's type: packs, unpacks and casts a tile.
+//
+// An item is 16 bytes or more where rows are contiguous and aligned, else one
+// element. A thread takes 4 items at a time and loads all before it stores any.
+
+!from = memref<?x?x?x?x!in, strided<[?, ?, ?, ?], offset: ?>>
+!to = memref<?x?x?x?x!out, strided<[?, ?, ?, ?], offset: ?>>
+!fromRows = memref<?x?x?x?x!in, strided<[?, ?, ?, 1], offset: ?>>
+!toRows = memref<?x?x?x?x!out, strided<[?, ?, ?, 1], offset: ?>>
+
+gpu.module @device {
+  func.func @blocks(%x: !from, %y: !to, %lanes: index) -> index {
+    %c1024 = arith.constant 1024 : index
+    %base, %at, %n:4, %s:4 = memref.extract_strided_metadata %y : !to -> memref<!out>, index, index, index, index, index, index, index, index, index
+    %n01 = arith.muli %n#0, %n#1 : index
+    %n23 = arith.muli %n#2, %n#3 : index
+    %elements = arith.muli %n01, %n23 : index
+    %perBlock = arith.muli %lanes, %c1024 : index
+    %blocks = arith.ceildivui %elements, %perBlock : index
+    return %blocks : index
+  }
+
+  gpu.func @copy(%x: !from, %y: !to) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c256 = arith.constant 256 : index
+    %lanes = func.call @lanes() : () -> index
+    %inBytes = func.call @in_bytes() : () -> index
+    %outBytes = func.call @out_bytes() : () -> index
+    %xBase, %xAt, %n:4, %xs:4 = memref.extract_strided_metadata %x : !from -> memref<!in>, index, index, index, index, index, index, index, index, index
+    %yBase, %yAt, %m:4, %ys:4 = memref.extract_strided_metadata %y : !to -> memref<!out>, index, index, index, index, index, index, index, index, index
+    %count:4, %contiguous = func.call @join(%n#0, %n#1, %n#2, %n#3, %xs#0, %xs#1, %xs#2, %xs#3, %ys#0, %ys#1, %ys#2, %ys#3)
+        : (index, index, index, index, index, index, index, index, index, index, index, index) -> (index, index, index, index, i1)
+    %xAddress = memref.extract_aligned_pointer_as_index %x : !from -> index
+    %yAddress = memref.extract_aligned_pointer_as_index %y : !to -> index
+    %xAligned = func.call @aligned(%xAddress, %xAt, %inBytes, %count#0, %count#1, %count#2, %xs#0, %xs#1, %xs#2)
+        : (index, index, index, index, index, index, index, index, index) -> i1
+    %yAligned = func.call @aligned(%yAddress, %yAt, %outBytes, %count#0, %count#1, %count#2, %ys#0, %ys#1, %ys#2)
+        : (index, index, index, index, index, index, index, index, index) -> i1
+    %rest = arith.remui %count#3, %lanes : index
+    %whole = arith.cmpi eq, %rest, %c0 : index
+    %both = arith.andi %xAligned, %yAligned : i1
+    %fits = arith.andi %both, %whole : i1
+    %wide = arith.andi %fits, %contiguous : i1
+
+    %n01 = arith.muli %n#0, %n#1 : index
+    %n23 = arith.muli %n#2, %n#3 : index
+    %elements = arith.muli %n01, %n23 : index
+    %first, %step = func.call @walk(%c4) : (index) -> (index, index)
+    scf.if %wide {
+      %xRows = memref.reinterpret_cast %xBase to offset: [%xAt], sizes: [%count#0, %count#1, %count#2, %count#3], strides: [%xs#0, %xs#1, %xs#2, 1] : memref<!in> to !fromRows
+      %yRows = memref.reinterpret_cast %yBase to offset: [%yAt], sizes: [%count#0, %count#1, %count#2, %count#3], strides: [%ys#0, %ys#1, %ys#2, 1] : memref<!out> to !toRows
+      %perRow = arith.divui %count#3, %lanes : index
+      %items = arith.divui %elements, %lanes : index
+      %held = memref.alloca() : memref<4x!ins>
+      scf.for %item0 = %first to %items step %step {
+        scf.for %u = %c0 to %c4 step %c1 {
+          %ahead = arith.muli %u, %c256 : index
+          %item = arith.addi %item0, %ahead : index
+          %inside = arith.cmpi ult, %item, %items : index
+          scf.if %inside {
+            %i:4 = func.call @place(%item, %count#1, %count#2, %perRow) : (index, index, index, index) -> (index, index, index, index)
+            %e = arith.muli %i#3, %lanes : index
+            %value = vector.load %xRows[%i#0, %i#1, %i#2, %e] {alignment = 16 : i64} : !fromRows, !ins
+            memref.store %value, %held[%u] : memref<4x!ins>
+          }
+        }
+        scf.for %u = %c0 to %c4 step %c1 {
+          %ahead = arith.muli %u, %c256 : index
+          %item = arith.addi %item0, %ahead : index
+          %inside = arith.cmpi ult, %item, %items : index
+          scf.if %inside {
+            %i:4 = func.call @place(%item, %count#1, %count#2, %perRow) : (index, index, index, index) -> (index, index, index, index)
+            %e = arith.muli %i#3, %lanes : index
+            %value = memref.load %held[%u] : memref<4x!ins>
+            %widened = func.call @widen_lanes(%value) : (!ins) -> !accs
+            %narrowed = func.call @narrow_lanes(%widened) : (!accs) -> !outs
+            vector.store %narrowed, %yRows[%i#0, %i#1, %i#2, %e] {alignment = 16 : i64} : !toRows, !outs
+          }
+        }
+      }
+    } else {
+      scf.for %item0 = %first to %elements step %step {
+        scf.for %u = %c0 to %c4 step %c1 {
+          %ahead = arith.muli %u, %c256 : index
+          %item = arith.addi %item0, %ahead : index
+          %inside = arith.cmpi ult, %item, %elements : index
+          scf.if %inside {
+            %i:4 = func.call @place(%item, %n#1, %n#2, %n#3) : (index, index, index, index) -> (index, index, index, index)
+            %value = memref.load %x[%i#0, %i#1, %i#2, %i#3] : !from
+            %widened = func.call @widen(%value) : (!in) -> !acc
+            %narrowed = func.call @narrow(%widened) : (!acc) -> !out
+            memref.store %narrowed, %y[%i#0, %i#1, %i#2, %i#3] : !to
+          }
+        }
+      }
+    }
+    gpu.return
+  }
+}

@@ -1,0 +1,50 @@
+// y += x, tile by tile of one type: the sum merge.
+
+!tile = memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>
+!row = memref<?x!acc, strided<[1], offset: ?>>
+
+func.func @accumulate(%x: !tile, %y: !tile) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %xBase, %xAt, %n:4, %xs:4 = memref.extract_strided_metadata %x : !tile -> memref<!acc>, index, index, index, index, index, index, index, index, index
+  %yBase, %yAt, %m:4, %ys:4 = memref.extract_strided_metadata %y : !tile -> memref<!acc>, index, index, index, index, index, index, index, index, index
+  %xUnit = arith.cmpi eq, %xs#3, %c1 : index
+  %yUnit = arith.cmpi eq, %ys#3, %c1 : index
+  %contiguous = arith.andi %xUnit, %yUnit : i1
+  scf.for %i = %c0 to %n#0 step %c1 {
+    scf.for %j = %c0 to %n#1 step %c1 {
+      scf.for %k = %c0 to %n#2 step %c1 {
+        scf.if %contiguous {
+          %xi = arith.muli %i, %xs#0 : index
+          %xj = arith.muli %j, %xs#1 : index
+          %xk = arith.muli %k, %xs#2 : index
+          %xij = arith.addi %xi, %xj : index
+          %xijk = arith.addi %xij, %xk : index
+          %xRowAt = arith.addi %xAt, %xijk : index
+          %yi = arith.muli %i, %ys#0 : index
+          %yj = arith.muli %j, %ys#1 : index
+          %yk = arith.muli %k, %ys#2 : index
+          %yij = arith.addi %yi, %yj : index
+          %yijk = arith.addi %yij, %yk : index
+          %yRowAt = arith.addi %yAt, %yijk : index
+          %xRow = memref.reinterpret_cast %xBase to offset: [%xRowAt], sizes: [%n#3], strides: [1] : memref<!acc> to !row
+          %yRow = memref.reinterpret_cast %yBase to offset: [%yRowAt], sizes: [%n#3], strides: [1] : memref<!acc> to !row
+          scf.for %e = %c0 to %n#3 step %c1 {
+            %part = memref.load %xRow[%e] : !row
+            %sum = memref.load %yRow[%e] : !row
+            %new = arith.addf %sum, %part : !acc
+            memref.store %new, %yRow[%e] : !row
+          }
+        } else {
+          scf.for %e = %c0 to %n#3 step %c1 {
+            %part = memref.load %x[%i, %j, %k, %e] : !tile
+            %sum = memref.load %y[%i, %j, %k, %e] : !tile
+            %new = arith.addf %sum, %part : !acc
+            memref.store %new, %y[%i, %j, %k, %e] : !tile
+          }
+        }
+      }
+    }
+  }
+  return
+}

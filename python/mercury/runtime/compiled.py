@@ -1,0 +1,167 @@
+"""From a scheduled module to machine code of one target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..dsl.mesh import Mesh
+from ..dsl.nodes import Kernel
+from ..dsl.program import Program
+from ..errors import CompileError
+from . import sim
+from .layout import BufferLayout, Cut
+
+__all__ = ["Compiled", "compile_for"]
+
+# Pipelines from what every rank does to the LLVM dialect.
+_TARGETS = {"sim": "commir-spmd-to-llvm", "cuda": "commir-spmd-to-cuda{{chip={chip}}}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A program compiled for the ranks of one mesh and one target.
+
+    The machine code lives as long as this object.
+
+    Attributes
+    ----------
+    program, mesh
+        What runs, and where.
+    layouts
+        Who owns which part of each buffer, by name.
+    arena_bytes
+        Local memory of each rank beside its buffers, in bytes.
+    spmd, located
+        The text of what every rank does; `located` has the user's lines.
+    entry
+        The address of the host function, a ``mercury_rt_entry`` of
+        ``mercury-rt/runtime.h``: ``int32_t (mercury_rt_context *, void *const *buffers)``.
+        The buffers are those of the program, in its order, inputs and outputs. For the
+        target ``cuda`` they and the arena are device memory, which it never touches.
+    image
+        For ``cuda`` the PTX of the kernels that the host function launches by
+        ``mercury_rt_device_launch``, ending in a zero byte; empty if it launches none. The
+        host function carries its own copy.
+    named_kernels
+        What it asks for by ``mercury_rt_launch``, as in ``"torch.matmul"``: those who run
+        it register them.
+    jit
+        The compiler's handle of the machine code.
+    context
+        The MLIR context; layouts are attributes of it.
+    """
+
+    program: Program
+    mesh: Mesh
+    layouts: Mapping[str, BufferLayout]
+    arena_bytes: int
+    spmd: str
+    located: str
+    entry: int
+    image: bytes
+    named_kernels: tuple[str, ...]
+    jit: Any
+    context: Any
+
+
+def compile_for(
+    target: str, module: Any, program: Program, mesh: Mesh, chip: str = "sm_90a"
+) -> Compiled:
+    """Compile a scheduled module.
+
+    Parameters
+    ----------
+    target
+        ``sim``, where ranks are threads and kernels run on the CPU, or ``cuda``.
+    module, program, mesh
+        The scheduled module, what it was made of, and the ranks.
+    chip
+        For ``cuda``, what the PTX is written for. One with a letter, such as ``sm_90a``, runs
+        on that generation alone, ``sm_80`` on it and all later ones.
+
+    Raises
+    ------
+    CompileError
+        When there is no such target, or the compiler refuses the program.
+    """
+    from .._mlir import ir  # noqa: PLC0415 (no work at import)
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
+
+    if target not in _TARGETS:
+        raise CompileError(f"there is no target {target!r}; choose 'sim' or 'cuda'")
+    if not re.fullmatch(r"sm_\d+[af]?", chip):
+        raise CompileError(f"the chip must be named as in 'sm_90a', got {chip!r}")
+    context = module.context
+    with context:
+        lowered = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
+    _run(_mercury, lowered, "commir-infer-placement")
+    layouts = _layouts(lowered, program, mesh)
+    _run(_mercury, lowered, "commir-to-spmd")
+    spmd = str(lowered.operation.get_asm())
+    located = str(lowered.operation.get_asm(enable_debug_info=True))
+    arena = re.search(r"commir\.arena_bytes = (\d+)", spmd)
+    named = re.findall(r'commir\.launch "([^"]*)".*? impl\("([^"]*)"\)', spmd)
+    _run(_mercury, lowered, _TARGETS[target].format(chip=chip))
+    image = _image(lowered)
+    try:
+        jit = _mercury.Jit(lowered, 3, [str(sim.library_path())])
+    except RuntimeError as error:
+        raise CompileError(str(error)) from None
+    return Compiled(
+        program=program,
+        mesh=mesh,
+        layouts=layouts,
+        arena_bytes=int(arena[1]) if arena else 0,
+        spmd=spmd,
+        located=located,
+        entry=jit.lookup(program.name),
+        image=image,
+        named_kernels=tuple(sorted({f"{impl}.{kernel}" for kernel, impl in named})),
+        jit=jit,
+        context=context,
+    )
+
+
+def _run(compiler: Any, module: Any, pipeline: str) -> None:
+    succeeded, diagnostics = compiler.run_pipeline(module, f"builtin.module({pipeline})")
+    if not succeeded:
+        raise CompileError.from_diagnostics(diagnostics, otherwise=f"{pipeline} failed")
+
+
+def _image(module: Any) -> bytes:
+    """Find the compiled kernels of a lowered module."""
+    from .._mlir import ir  # noqa: PLC0415 (no work at import)
+
+    for op in module.body.operations:
+        attributes = op.operation.attributes
+        if (
+            op.operation.name == "llvm.mlir.global"
+            and ir.StringAttr(attributes["sym_name"]).value == "mercury_device_image"
+        ):
+            return bytes(ir.StringAttr(attributes["value"]).value_bytes)
+    return b""
+
+
+def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayout]:
+    """Read the boundary placements of a placed program."""
+    from .._mlir import ir  # noqa: PLC0415 (no work at import)
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
+
+    op = next(op for op in module.body.operations if op.operation.name == "commir.program")
+    axes = {axis.name: axis for axis in program.axes}
+    ops = [op for nest in program.nests for op in nest.ops]
+    masks = tuple(op.mask for op in ops if isinstance(op, Kernel) and op.mask is not None)
+    found = {}
+    for buffer, binding in zip(program.buffers, op.bindings, strict=True):
+        cuts = {}
+        for name, factors, layout in _mercury.boundary(binding):
+            own = layout or ir.Attribute.parse(
+                f"#commir.layout<{axes[name].layout}>", module.context
+            )
+            # A string names a level, an integer is a cut inside a rank.
+            cuts[name] = Cut(factors=tuple(factor.value for factor in factors), layout=own)
+        found[buffer.name] = BufferLayout(buffer=buffer, mesh=mesh, cuts=cuts, masks=masks)
+    return found
