@@ -101,6 +101,8 @@ class Counts:
         Distinct schedules that were looked at.
     costed
         Those with a cost.
+    pruned
+        Those that a lower bound showed to be beaten in everything.
     illegal
         Steps that the compiler refused.
     too_large
@@ -117,6 +119,7 @@ class Counts:
 
     seen: int = 0
     costed: int = 0
+    pruned: int = 0
     illegal: int = 0
     too_large: int = 0
     refused: Mapping[str, int]
@@ -288,7 +291,8 @@ class TuneResult:
             lines.append(f"assumes: {self.assumptions(self.chosen)}")
         lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())
         lines.append(
-            f"{counts.seen} schedules: {counts.costed} compared, {counts.too_large} too large, "
+            f"{counts.seen} schedules: {counts.costed} compared, "
+            f"{counts.pruned} surely slower, {counts.too_large} too large, "
             f"{refused} not lowered yet, {lacking} need what the machine lacks, "
             f"{len(counts.failed)} failed, {counts.tried} tried on embedded ranks"
         )
