@@ -215,11 +215,14 @@ def test_plans_measured_on_the_machine_stand_beside_their_predictions(found):
 
 
 def test_failed_candidates_are_listed_with_their_reasons(found):
-    counts = replace(found.counts, failed={"tile(<b>)": "ValueError: no <curve>"}, too_large=7)
+    counts = replace(
+        found.counts, failed={"tile(<b>)": "ValueError: no <curve>"}, too_large=7, pruned=3
+    )
     said = page(replace(found, counts=counts))
     assert "ValueError: no &lt;curve&gt;" in said
     assert "tile(&lt;b&gt;)" in said
     assert "<curve>" not in said
+    assert "surely slower" in said
     assert f"need more memory than {format_bytes(found.memory)}" in said
 
 

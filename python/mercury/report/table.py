@@ -147,6 +147,9 @@ def failures(result: TuneResult) -> Html:
     """Say what became of every schedule that is not compared, and why."""
     counts = result.counts
     rows: list[list[object]] = []
+    if counts.pruned:
+        reason = "a lower bound shows that others are faster, and no worse in memory"
+        rows.append([reason, counts.pruned, "surely slower"])
     if counts.too_large:
         limit = format_bytes(result.memory)
         rows.append([f"need more memory than {limit}", counts.too_large, "left out"])
