@@ -172,7 +172,9 @@ def test_memory_decides_and_too_little_says_how_much():
     assert tight.chosen.peak_bytes <= smallest
     assert tight.counts.too_large > 0
     assert tight.chosen.costs.latency >= free.chosen.costs.latency
-    with pytest.raises(TuneError, match=r"no schedule is left(.|\n)*more memory than 1,000"):
+    with pytest.raises(
+        TuneError, match=r"no plan fits into 1000 B; the smallest needs(.|\n)*than 1,000"
+    ):
         tune(program, mc.Mesh(gpu=4), memory="1KB", **settings)
 
 

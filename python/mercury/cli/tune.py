@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import MercuryError
+
+if TYPE_CHECKING:
+    from ..tuner import TuneResult
 
 __all__ = ["tune"]
 
@@ -52,6 +56,11 @@ __all__ = ["tune"]
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the result to this file.",
 )
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page with all of it to this file, as out.html.",
+)
 @click.option("--script", is_flag=True, help="Print the chosen schedule as a script, too.")
 def tune(
     program: str,
@@ -68,6 +77,7 @@ def tune(
     max_levels: int,
     no_cache: bool,
     file: Path | None,
+    report: Path | None,
     script: bool,
 ) -> None:
     """Find the best schedule of PROGRAM on a machine.
@@ -105,11 +115,32 @@ def tune(
     click.echo(str(found))
     if script:
         click.echo(found.script, nl=False)
+    if report is not None:
+        try:
+            _write_report(report, found, topology)
+        except MercuryError as error:
+            raise click.ClickException(str(error)) from None
+        click.echo(f"report: {report}")
     if file is not None:
         try:
             file.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise click.ClickException(f"'{file}' cannot be written: {error}") from None
+
+
+def _write_report(file: Path, found: TuneResult, topology: str) -> None:
+    """Run the plans that matter once more, on embedded ranks, and write the page."""
+    from .. import simulate  # noqa: PLC0415 (loads the compiler)
+    from ..report import check, write  # noqa: PLC0415
+
+    named = (found.chosen, found.runner_up, found.plain)
+    plans = {each.fingerprint: each for each in named if each is not None}
+    write(
+        file,
+        found,
+        simulate=lambda schedule: simulate(schedule, topology),
+        checks=[check(found, each) for each in plans.values()],
+    )
 
 
 def _boundary(texts: tuple[str, ...]) -> dict[str, dict[str, list[str]]]:

@@ -160,6 +160,8 @@ class TuneResult:
         Whether it was found in the cache.
     links
         How fast the links of the machine are taken to be.
+    cloud
+        Latency and memory of the plans that were compared, of many an even choice.
     """
 
     program: Program
@@ -179,6 +181,7 @@ class TuneResult:
     time_limit: float | None = None
     from_cache: bool = False
     links: tuple[LinkSpeed, ...] = ()
+    cloud: tuple[tuple[float, int], ...] = ()
 
     @property
     def schedule(self) -> Schedule:
@@ -352,6 +355,7 @@ class TuneResult:
             "seconds": self.seconds,
             "time_limit": self.time_limit,
             "links": [asdict(link) for link in self.links],
+            "cloud": [list(point) for point in self.cloud],
         }
 
     @classmethod
@@ -380,6 +384,7 @@ class TuneResult:
             seconds=value["seconds"],
             time_limit=value["time_limit"],
             links=tuple(LinkSpeed(**link) for link in value["links"]),
+            cloud=tuple((latency, peak) for latency, peak in value["cloud"]),
         )
 
     def cached(self) -> TuneResult:

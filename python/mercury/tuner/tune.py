@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -22,13 +22,15 @@ from .guard import Guarded
 from .key import Key
 from .measured import Measure, measure_finalists
 from .progress import Report, on_terminal
-from .quantity import TuneError, parse_bytes, parse_seconds
+from .quantity import TuneError, format_bytes, parse_bytes, parse_seconds
 from .result import Choice, TuneResult
 from .search import Search
 from .space import Space, SpaceOptions
 from .store import CacheError, CacheWarning
 
 __all__ = ["tune"]
+
+_CLOUD = 400  # points
 
 
 def tune(
@@ -226,7 +228,17 @@ def _result(
         seconds=time.monotonic() - started,
         time_limit=limit,
         links=tuple(LinkSpeed.of(link) for link in search.topology.links),
+        cloud=_cloud(search.choices),
     )
+
+
+def _cloud(choices: Iterable[Choice]) -> tuple[tuple[float, int], ...]:
+    """Give what a picture of all plans shows: of points that lie together, one."""
+    points = {
+        (float(f"{each.costs.latency:.3g}"), int(float(f"{each.peak_bytes:.3g}")))
+        for each in choices
+    }
+    return tuple(sorted(points)[:: max(1, -(-len(points) // _CLOUD))])
 
 
 def _nothing(search: Search) -> TuneError:
@@ -240,8 +252,15 @@ def _nothing(search: Search) -> TuneError:
     for reason, count in [*counts.lacking.items(), *counts.refused.items()]:
         why.append(f"{count}: {reason}")
     why += [f"{recipe}: {reason}" for recipe, reason in list(counts.failed.items())[:5]]
+    first = "no schedule is left; give more time, another mesh or another boundary"
+    if counts.too_large and search.smallest is not None and not search.choices:
+        limit, needed = format_bytes(search.memory), format_bytes(search.smallest)
+        first = (
+            f"no plan fits into {limit}; the smallest needs {needed}; give more memory, more "
+            "ranks or another boundary"
+        )
     return TuneError(
-        "no schedule is left; give more memory or time, another mesh or another boundary",
+        first,
         notes=[("", text) for text in why],
     )
 
