@@ -148,12 +148,13 @@ class Sweep:
         for candidate in candidates:
             if candidate.name in ready or candidate.name in reasons:
                 raise BenchError(f"{workload} has two candidates '{candidate.name}'")
-            if self.on.seconds() - begin > self.limits.seconds / 2:
+            spent = self.on.seconds() - begin
+            if spent > self.limits.seconds / 2:
                 reasons[candidate.name] = (
                     f"not tried: half of the workload's {self.limits.seconds:.0f} s were over"
                 )
                 continue
-            self._progress(f"{workload}: {candidate.name}")
+            self._progress(f"{workload}: {candidate.name}, after {spent:.0f} s")
             made = self._ready(candidate, problem, allowed)
             if isinstance(made, str):
                 reasons[candidate.name] = made
