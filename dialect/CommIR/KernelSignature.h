@@ -44,6 +44,9 @@ struct KernelSignature {
   /// Whether the results of a kernel are a pair (o, lse), merged by softmax.
   static bool makesSoftmax(StringRef kernel);
 
+  /// What a merge of a result of a kernel starts from.
+  static double getIdentity(StringRef kernel, unsigned result);
+
   /// The elements, of its accumulators' type, that a generated kernel works in
   /// beside its operands; `sizeOf` gives the size of a letter of its signature
   /// in the largest tile.

@@ -48,17 +48,6 @@ commir.program @other_layout on @mesh axes(i = 64)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @fill_of_several_intervals on @mesh axes(i = 64 zigzag)
-    inputs() outputs(%A: !commir.buffer<[i], f32> inside []) {
-  %r = commir.group_rank "gpu"
-  %a = commir.part %A [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
-  // expected-error@below {{works on a slice of its memory, which must be packed first}}
-  commir.fill %a with 0.0 : !commir.tile<[i], f32>
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
 commir.program @stripes_of_a_shard on @mesh axes(i = 64 striped(2))
     inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu])
     outputs(%B: !commir.buffer<[i], f32> inside [i -> gpu]) {

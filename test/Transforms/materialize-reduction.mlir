@@ -7,8 +7,7 @@
 
 // CHECK-LABEL: commir.program @r4_all_reduce
 // CHECK: %[[SUM:.*]] = commir.part %C [] :
-// CHECK: commir.fill %[[SUM]] with 0.0
-// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[SUM]] :
+// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[SUM]] : {{.*}} {overwrite = array<i1: true>}
 // CHECK: %[[SLOTS:.*]] = commir.alloc slots 4 placement [] parts {}
 // CHECK: %[[TOKEN:.*]] = commir.all_gather.start %[[SUM]] into %[[SLOTS]] on "gpu" :
 // CHECK: commir.wait %[[TOKEN]]
@@ -90,8 +89,7 @@ commir.program @r5_reduce_scatter on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK:   %[[COMING:.*]] = commir.part %[[IN]] [i : %[[NOW:.*]] of 4]
 // CHECK:   %[[TOKEN:.*]] = commir.exchange.start %[[LEAVING]] to %{{.*}}, %[[COMING]] from %{{.*}} on "gpu" when %[[STARTED]]
 // CHECK:   %[[HERE:.*]] = commir.part %[[PARTIAL]] slot %{{.*}} [i : %[[NOW]] of 4]
-// CHECK:   commir.fill %[[HERE]] with 0.0
-// CHECK:   commir.launch "matmul" ins({{.*}}) outs(%[[HERE]] :
+// CHECK:   commir.launch "matmul" ins({{.*}}) outs(%[[HERE]] : {{.*}} {overwrite = array<i1: true>}
 // CHECK:   commir.wait %[[TOKEN]]
 // CHECK:   commir.accumulate %[[COMING]] to %[[HERE]]
 // CHECK: %[[MINE:.*]] = commir.part %C [i : %[[R]] of 4]

@@ -1,10 +1,12 @@
 """Benchmarks: names, statistics, turns, records and tables, on processes that are not there."""
 
 import dataclasses
+import gc
 import importlib
 import json
 import math
 import random
+import weakref
 from types import SimpleNamespace
 
 import mercury as mc
@@ -333,6 +335,36 @@ def test_everything_made_is_closed_once():
     ]
     sweep(on, plans)
     assert sorted(closed) == ["good", "wrong"]
+
+
+def test_what_a_graph_reads_is_kept_until_all_turns_are_over():
+    class Data:
+        pass
+
+    on, alive = Clock(), []
+    seen = []
+
+    def prepare(problem, processes, name="kept"):
+        data, tensor = Data(), Tensor()
+        alive.append(weakref.ref(data))
+        timed = on.work(name, 1.0, tensor=tensor)
+
+        def run(data=data):
+            return timed()
+
+        # As a CUDA graph: it replays what it captured, and knows nothing of `run`.
+        def replay():
+            timed()
+            seen.append(alive[0]() is not None)
+
+        return Prepared(run=run, held={"C": ()}, graph=replay)
+
+    made, _ = sweep(on, [Candidate(name="kept", prepare=prepare), candidate(on, "b", 1.0)])
+    assert made["kept"].ours_ms is not None
+    assert len(seen) > 5
+    assert all(seen)
+    gc.collect()
+    assert alive[0]() is None
 
 
 def test_what_another_rank_failed_to_make_is_closed_here_too():

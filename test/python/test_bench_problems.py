@@ -1,6 +1,7 @@
 """What is right on a workload, and the floor: on a CPU, where there is PyTorch."""
 
 import contextlib
+import importlib.util
 import math
 import sys
 import time
@@ -13,7 +14,7 @@ from mercury.bench import cudnn, floor, parse_workload
 from mercury.bench.errors import AbsentError, BenchError
 from mercury.bench.measure import Settings
 from mercury.bench.operators import Request, measure_operators
-from mercury.bench.ours import OwnPlan, candidate
+from mercury.bench.ours import OwnPlan, candidate, plans_of
 from mercury.bench.peers import peers_of
 from mercury.bench.problems import make_problem
 from mercury.bench.record import read_records
@@ -156,6 +157,9 @@ def test_peers_say_why_they_are_absent(name):
     problem = make_problem(workload, on)
     peers = peers_of(workload)
     assert len({peer.name for peer in peers}) == len(peers) >= 2
+    if importlib.util.find_spec("mercury._mlir") is not None:
+        ours = {own.name for own in plans_of(workload, mc.Mesh(gpu=2), wide=True)}
+        assert not ours & {peer.name for peer in peers}
     for peer in peers:
         with pytest.raises(AbsentError, match="needs 2 ranks or more, there is 1"):
             peer.prepare(problem, on)

@@ -9,6 +9,7 @@ from typing import Any
 import mercury as mc
 import numpy as np
 import pytest
+from mercury.cuda.kernels import registry
 from mercury.cuda.store import FolderStore, Launch, agree, find_launch
 from mercury.cuda.tensors import check_apart, shard_of
 
@@ -159,3 +160,54 @@ def test_a_machine_without_a_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.raises(mc.RunError, match=r"cannot open '/nowhere/libcuda\.so'"),
     ):
         plan.bind(session, **tensors)
+
+
+def ring(program: mc.Program) -> mc.Schedule:
+    return mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("sq", "gpu").shift("sk", by="sq")
+
+
+def test_a_plan_for_gpus_tells_what_it_does() -> None:
+    schedule = ring(mc.programs.attention(h=2, sq=8, sk=8, d=8)).patch("*", "mine")
+    plan = schedule.compile(target="cuda")
+    assert plan.layout("Q").shape(1) == (1, 4, 2, 8)
+    kinds = [event.kind for event in plan.events(rank=0)]
+    assert kinds.count("launch") == 2
+    assert (plan.sends, plan.reads) == (True, False)
+    assert plan.digest == schedule.compile(target="cuda").digest
+    other = ring(mc.programs.attention(h=2, sq=8, sk=8, d=8, mask="causal")).patch("*", "mine")
+    assert plan.digest != other.compile(target="cuda").digest
+
+
+def test_reads_of_a_peers_memory_need_no_communicator() -> None:
+    program = mc.programs.matmul(m=8, n=8, depth=8)
+    plan = mc.strategies.get("async-tp").schedule(mc.Mesh(gpu=2), program)
+    compiled = plan.patch("*", "mine").compile(target="cuda")
+    assert (compiled.sends, compiled.reads) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "patch", "kernel"),
+    [
+        ("bf16", None, "cudnn.attention_fwd"),
+        ("f16", None, "cudnn.attention_fwd"),
+        ("bf16", "torch", "torch.attention_fwd"),
+    ],
+)
+def test_libraries_are_chosen_where_the_schedule_is_silent(
+    dtype: str, patch: str | None, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_has_torch", lambda: True)
+    schedule = ring(mc.programs.attention(h=2, sq=8, sk=8, d=8, dtype=dtype))
+    if patch is not None:
+        schedule.patch("attention_fwd", patch)
+    impl, _, name = kernel.partition(".")
+    spmd = schedule.compile(target="cuda").spmd
+    assert f'commir.launch "{name}"' in spmd
+    assert f'impl("{impl}")' in spmd
+    assert 'impl("cudnn")' not in schedule.ir()  # the schedule itself stays as it was
+
+
+def test_without_pytorch_kernels_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_has_torch", lambda: False)
+    schedule = mc.Schedule(mc.programs.matmul(m=8, n=8, depth=8), mc.Mesh(gpu=1))
+    assert "impl(" not in schedule.compile(target="cuda").spmd

@@ -153,6 +153,17 @@ LogicalResult Checker::readResults(RankState &rank, const KernelMeaning &kernel,
   return success();
 }
 
+/// The type that a kernel sums in: float64 where one of its tensors is, else
+/// float32.
+static Type getAccumulatorType(const PlanEvent &event) {
+  auto isDouble = [](const MemoryBox &box) { return box.elementType.isF64(); };
+  Builder builder(event.op->getContext());
+  return llvm::any_of(event.inputs, isDouble) ||
+                 llvm::any_of(event.outputs, isDouble)
+             ? Type(builder.getF64Type())
+             : Type(builder.getF32Type());
+}
+
 LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
                                   const DimMap &dims,
                                   ArrayRef<SmallVector<Piece>> held) {
@@ -199,6 +210,9 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
         if (failed(united))
           return failure();
         after.merged = *united;
+        if (failed(checkConversion(rank, getAccumulatorType(event),
+                                   region.elementType, {indices, after})))
+          return failure();
         getContents(rank, region.space).write(slice(region, indices), after);
       }
     }
@@ -252,22 +266,37 @@ LogicalResult Checker::launch(RankState &rank) {
     return mergeSoftmax(rank);
   if (failed(checkScratch(rank)))
     return failure();
-  // A kernel on a tile of no elements does nothing.
+  auto op = cast<LaunchOp>(event.op);
+  // A kernel on a tile of no elements merges nothing.
   if (llvm::any_of(event.inputs, isEmpty) ||
-      llvm::any_of(event.outputs, isEmpty))
+      llvm::any_of(event.outputs, isEmpty)) {
+    for (auto [i, output] : llvm::enumerate(event.outputs))
+      if (op.overwrites(i) &&
+          failed(write(
+              rank, output,
+              makeFilled(KernelSignature::getIdentity(op.getKernel(), i)))))
+        return failure();
     return success();
+  }
   SmallVector<SmallVector<Piece>> inputs(event.inputs.size());
   SmallVector<SmallVector<Piece>> held(event.outputs.size());
   for (auto [input, pieces] : llvm::zip_equal(event.inputs, inputs))
     if (failed(read(rank, input, pieces)))
       return failure();
-  for (auto [output, pieces] : llvm::zip_equal(event.outputs, held))
-    if (failed(read(rank, output, pieces)) || failed(checkWrite(rank, output)))
+  for (auto [i, output] : llvm::enumerate(event.outputs)) {
+    if (failed(checkWrite(rank, output)))
       return failure();
+    // What is overwritten is as if the identity lay there.
+    if (op.overwrites(i))
+      held[i].push_back(
+          {getIndices(output),
+           makeFilled(KernelSignature::getIdentity(op.getKernel(), i))});
+    else if (failed(read(rank, output, held[i])))
+      return failure();
+  }
   const KernelMeaning *kernel = findKernel(rank, inputs, held);
   if (!kernel)
-    return report(rank) << "the program has no kernel '"
-                        << cast<LaunchOp>(event.op).getKernel()
+    return report(rank) << "the program has no kernel '" << op.getKernel()
                         << "' of these operands";
   DimMap dims;
   if (failed(readOperands(rank, *kernel, inputs, dims)) ||

@@ -204,14 +204,17 @@ LogicalResult FunctionConverter::convertTiles(Operation *op, StringRef kernel,
   return success();
 }
 
+/// Stores bits, as a copy does: any type is an integer of its width.
 LogicalResult FunctionConverter::fill(Operation *op, Value tile,
                                       APFloat number) {
-  auto element = cast<FloatType>(elementOf(tile));
   bool lossy;
-  number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                 &lossy);
-  Value value = arith::ConstantFloatOp::create(builder, loc, element, number);
-  return convertTiles(op, "fill", {element, element, element}, tile, value);
+  number.convert(cast<FloatType>(elementOf(tile)).getFloatSemantics(),
+                 APFloat::rmNearestTiesToEven, &lossy);
+  Value bits = getBits(tile);
+  Type element = elementOf(bits);
+  Value value = arith::ConstantOp::create(
+      builder, loc, builder.getIntegerAttr(element, number.bitcastToAPInt()));
+  return convertTiles(op, "fill", {element, element, element}, bits, value);
 }
 
 /// One kernel for all copies between two types: packing, unpacking, rounding.
@@ -246,21 +249,12 @@ LogicalResult FunctionConverter::convert(AccumulateOp op) {
                       {op.getSource(), op.getTarget()});
 }
 
-/// A generated kernel merges. What it is to write is given the identity first.
+/// A kernel that merges is given the identity where it is to write.
 LogicalResult FunctionConverter::fillOverwritten(LaunchOp op) {
-  auto overwrite = op->getAttrOfType<DenseBoolArrayAttr>("overwrite");
-  if (!overwrite)
-    return success();
-  bool softmax = KernelSignature::makesSoftmax(op.getKernel()) ||
-                 op.getKernel().starts_with("softmax_");
   for (auto [i, tile] : llvm::enumerate(op.getOutputs())) {
-    if (!overwrite[i])
-      continue;
     OpBuilder::InsertionGuard guard(builder);
-    bool isSums = softmax && i == 1;
-    APFloat identity = isSums ? APFloat::getInf(APFloat::IEEEdouble(), true)
-                              : APFloat::getZero(APFloat::IEEEdouble());
-    if (failed(fill(op, tile, identity)))
+    APFloat identity(KernelSignature::getIdentity(op.getKernel(), i));
+    if (op.overwrites(i) && failed(fill(op, tile, identity)))
       return failure();
   }
   return success();
@@ -269,6 +263,9 @@ LogicalResult FunctionConverter::fillOverwritten(LaunchOp op) {
 LogicalResult FunctionConverter::convert(LaunchOp op) {
   if (op.getImpl()) {
     guard();
+    // On a device, a kernel by name is told what to overwrite.
+    if (!onDevice && failed(fillOverwritten(op)))
+      return failure();
     NamedKernel named(builder, op, function);
     FailureOr<SmallVector<Value>> operands = named.makeArguments();
     if (failed(operands))

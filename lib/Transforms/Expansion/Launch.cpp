@@ -96,7 +96,7 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   FailureOr<Value> scratch = makeScratch(kernel);
   if (failed(scratch))
     return failure();
-  SmallVector<Value> inputs, outputs;
+  SmallVector<Value> inputs;
   for (Value input : kernel.getInputs()) {
     auto load = input.getDefiningOp<LoadOp>();
     if (!load)
@@ -112,20 +112,11 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
       }
     inputs.push_back(tile);
   }
+  SmallVector<LaunchTarget> targets;
   for (Value output : kernel.getOutputs()) {
-    auto store = output.hasOneUse()
-                     ? dyn_cast<StoreOp>(*output.getUsers().begin())
-                     : StoreOp();
-    if (!store)
+    if (!output.hasOneUse() || !isa<StoreOp>(*output.getUsers().begin()))
       return kernel.emitOpError() << "must have each result stored once";
-    Value buffer = store.getBufferOf(*output.getUses().begin());
-    auto leaving = departing.find(buffer);
-    if (leaving == departing.end() || leaving->second.empty()) {
-      outputs.push_back(getTile(memory[buffer]));
-      continue;
-    }
-    auto [part, slot] = leaving->second.back();
-    outputs.push_back(getTile(part, slot));
+    targets.push_back(getTarget(kernel, *output.getUses().begin()));
   }
 
   // Positions matter to a mask and to grouped heads, not otherwise.
@@ -141,19 +132,30 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
     positions.push_back(matters ? getPosition(getBoundDim(kernel, dim))
                                 : constant(0));
   }
-  LaunchOp::create(
-      builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, outputs,
-      positions, kernel.getMaskAttr(),
-      kernel->getAttrOfType<FloatAttr>("scale"),
-      group == 1 ? IntegerAttr() : builder.getI64IntegerAttr(group),
-      isGenerated(kernel) ? StringAttr() : kernel.getImplAttr(), *scratch);
+  auto tiles = llvm::map_to_vector(
+      targets, [](const LaunchTarget &target) { return target.tile; });
+  emitVariants(targets, [&](ArrayRef<bool> overwrites) {
+    LaunchOp::create(
+        builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, tiles,
+        positions, kernel.getMaskAttr(),
+        kernel->getAttrOfType<FloatAttr>("scale"),
+        group == 1 ? IntegerAttr() : builder.getI64IntegerAttr(group),
+        isGenerated(kernel) ? StringAttr() : kernel.getImplAttr(), *scratch,
+        llvm::is_contained(overwrites, true)
+            ? builder.getDenseBoolArrayAttr(overwrites)
+            : DenseBoolArrayAttr());
+  });
   return success();
 }
 
-/// Kernels merge into their results, so each result starts as its merge's
-/// identity. Those narrower than float32 are kept in float32 until the end.
+/// Results narrower than float32 are kept in float32 until the end. What the
+/// launches do not write themselves starts as its merge's identity.
 LogicalResult NestExpander::startOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    bool moves = llvm::any_of(
+        loops, [&](LoopAttr loop) { return travels(store, loop); });
+    if (writesAll(store))
+      written.insert(store);
     auto kind =
         dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
@@ -174,7 +176,8 @@ LogicalResult NestExpander::startOutputs() {
       if (wide != type.getElementType() ||
           !isSamePlacement(program, partial, binding.getBoundary()))
         accumulator = makeMemory(getBuffer(type, wide), 1, partial);
-      fillWithIdentity(store, i, getTileAt(accumulator, {}));
+      if (moves || !written.contains(store))
+        fillWithIdentity(store, i, getTileAt(accumulator, {}));
       memory[buffer] = accumulator;
     }
   }
@@ -184,9 +187,8 @@ LogicalResult NestExpander::startOutputs() {
 void NestExpander::fillWithIdentity(StoreOp store, size_t result, Value tile) {
   auto made = cast<OpResult>(store.getTiles()[result]);
   auto kernel = cast<KernelOp>(made.getOwner());
-  bool isLSE = KernelSignature::makesSoftmax(kernel.getKernel()) &&
-               made.getResultNumber() == 1;
-  double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
+  double identity =
+      KernelSignature::getIdentity(kernel.getKernel(), made.getResultNumber());
   FillOp::create(builder, nest.getLoc(), tile,
                  builder.getF64FloatAttr(identity));
 }

@@ -202,7 +202,9 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   StringRef axis = loop.getAxes().front();
   Part before = parts.lookup(axis);
   pushPart(axis, sequence.getInductionVar(), loop.getParts());
+  turns.push_back({axis, sequence.getInductionVar(), loop.getParts()});
   LogicalResult result = emitLoops(at + 1);
+  turns.pop_back();
   parts[axis] = before;
   return result;
 }

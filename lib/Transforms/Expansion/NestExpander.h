@@ -72,6 +72,30 @@ struct RingStep {
   Value more; // whether there is a next step
 };
 
+/// A loop that runs in sequence, while its body is emitted.
+struct Turn {
+  StringRef axis;
+  Value index;
+  int64_t count;
+};
+
+/// Where a step of a shifted loop makes its part of a result, and how many
+/// loops in sequence are around that step.
+struct Departure {
+  Value partial, slot;
+  size_t turns;
+};
+
+/// Where a launch puts one of its results.
+struct LaunchTarget {
+  Value tile;
+  bool overwrites = false;  // when it is the first of all that merge there
+  SmallVector<Value> turns; // these are 0 then
+};
+
+/// Whether some cut of an axis falls within the groups of a dimension.
+bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim);
+
 /// Where a result is merged, and how that is cut.
 struct Accumulator {
   Value memory;
@@ -143,6 +167,7 @@ private:
                      MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   LogicalResult emitLoops(size_t at);
+  ShiftedLoop describeShift(LoopAttr loop);
   LogicalResult emitRing(size_t at);
   SmallVector<Interval> getTouched(AxisAttr axis,
                                    ArrayRef<int64_t> coordinates);
@@ -173,6 +198,11 @@ private:
   void closeTravel(const ShiftedLoop &shifted);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
+  bool writesAll(StoreOp store);
+  bool travelsInside(StoreOp store, LoopAttr loop);
+  LaunchTarget getTarget(KernelOp kernel, OpOperand &use);
+  void emitVariants(ArrayRef<LaunchTarget> targets,
+                    function_ref<void(ArrayRef<bool>)> emit);
   FailureOr<Value> makeScratch(KernelOp kernel);
   Value getPosition(DimAttr dim);
 
@@ -256,6 +286,10 @@ private:
   /// innermost cut, whatever loops lie between.
   llvm::StringMap<Part> chunksOf;
   llvm::StringMap<Value> ranks;
+  /// The loops in sequence around what is emitted, outermost first.
+  SmallVector<Turn> turns;
+  /// The stores whose launches write all of the memory that they merge in.
+  DenseSet<Operation *> written;
   /// What all launches of a kernel work in, one after the other.
   DenseMap<Operation *, Value> scratches;
   /// Where the tile of each input is read, and each output merged.
@@ -273,7 +307,7 @@ private:
   llvm::StringMap<SmallVector<TravellingStore>> travellers;
   /// Where the steps of shifted loops, outermost first, make their part of a
   /// result.
-  DenseMap<Value, SmallVector<std::pair<Value, Value>>> departing;
+  DenseMap<Value, SmallVector<Departure>> departing;
   SmallVector<Value> leases;
 };
 

@@ -309,8 +309,8 @@ Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
   return startExchange(member.level, current, to, target, from, more);
 }
 
-LogicalResult NestExpander::emitRing(size_t at) {
-  LoopAttr loop = loops[at];
+/// A shifted loop, but for the part that this rank starts with.
+ShiftedLoop NestExpander::describeShift(LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
   int64_t parts = loop.getParts();
   SmallVector<StringAttr> levels = getRingLevels(loop);
@@ -321,7 +321,15 @@ LogicalResult NestExpander::emitRing(size_t at) {
                       shift.getDirection(),
                       ((shift.getOffset() % parts) + parts) % parts,
                       {}};
-  for (StringAttr level : levels) {
+  shifted.steps = countSteps(shifted);
+  return shifted;
+}
+
+LogicalResult NestExpander::emitRing(size_t at) {
+  LoopAttr loop = loops[at];
+  int64_t parts = loop.getParts();
+  ShiftedLoop shifted = describeShift(loop);
+  for (StringAttr level : getRingLevels(loop)) {
     int64_t each = parts / mesh.getLevelSize(level);
     Value term = each == 1 ? getRank(level) : mul(getRank(level), each);
     shifted.phase = shifted.phase ? add(shifted.phase, term) : term;
@@ -330,7 +338,6 @@ LogicalResult NestExpander::emitRing(size_t at) {
     shifted.phase = constant(shifted.offset);
   else if (shifted.offset)
     shifted.phase = add(shifted.phase, constant(shifted.offset));
-  shifted.steps = countSteps(shifted);
   return emitSteps(at, shifted);
 }
 
@@ -380,14 +387,18 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     }
     Part before = parts.lookup(axis);
     pushPart(axis, step.part, shifted.parts);
-    if (chunk)
+    turns.push_back({axis, step.step, shifted.steps});
+    if (chunk) {
       chunksOf[axis] = *chunk;
+      turns.push_back({axis, chunk->index, chunk->count});
+    }
     for (StringAttr level : getRingLevels(loop))
       visiting[{axis, level}] = step.part;
     result = emitLoops(at + 1);
     for (StringAttr level : getRingLevels(loop))
       visiting.erase({axis, level});
     parts[axis] = before;
+    turns.pop_back_n(chunk ? 2 : 1);
     chunksOf.erase(axis);
     for (const Ring &member : rings[loop.getName()])
       arrived[member.buffer].pop_back();

@@ -52,8 +52,7 @@ bool NestExpander::followsLoops(CutAttr cut) {
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
 
-/// Whether some cut of an axis falls within the groups of a dimension.
-static bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
+bool mlir::commir::cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
   if (dim.isConstant() || dim.getDivisor() == 1)
     return false;
   AxisAttr axis = program.getAxis(dim.getAxis());
@@ -120,6 +119,9 @@ LogicalResult NestExpander::checkDivided(StoreOp store) {
 /// A result that a parallel loop reduces needs its ranks to merge.
 LogicalResult NestExpander::checkStores() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    if (store.getDeferred())
+      return store.emitOpError()
+             << "defers its merge, which this version does not lower yet";
     if (isa_and_nonnull<FlatSymbolRefAttr>(store.getMerge().value_or(nullptr)))
       return store.emitOpError()
              << "has a merge given by the user, which this version does not "

@@ -158,10 +158,14 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
                                    moved.delivered ? rank : step.part);
       tokens.push_back(
           startExchange(shifted.level, leaving, to, coming, from, started));
-      fillWithIdentity(moved.store, i,
-                       getTravelTile(shifted, traveller, traveller.partial,
-                                     step.part, step.slot));
-      departing[traveller.buffer].push_back({traveller.partial, step.slot});
+      // Launches write what they make; sums of a loop inside merge into it.
+      if (!written.contains(moved.store) ||
+          travelsInside(moved.store, shifted.loop))
+        fillWithIdentity(moved.store, i,
+                         getTravelTile(shifted, traveller, traveller.partial,
+                                       step.part, step.slot));
+      departing[traveller.buffer].push_back(
+          {traveller.partial, step.slot, turns.size() + 1});
     }
   }
 }
@@ -184,8 +188,8 @@ Value NestExpander::getTotalTile(const ShiftedLoop &shifted,
   auto outer = departing.find(traveller.buffer);
   if (outer == departing.end() || outer->second.empty())
     return getTravelTile(shifted, traveller, memory[traveller.buffer], rank);
-  auto [partial, slot] = outer->second.back();
-  return getTravelTile(shifted, traveller, partial, rank, slot);
+  const Departure &step = outer->second.back();
+  return getTravelTile(shifted, traveller, step.partial, rank, step.slot);
 }
 
 void NestExpander::mergeTravel(const ShiftedLoop &shifted,

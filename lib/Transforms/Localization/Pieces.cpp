@@ -61,25 +61,29 @@ static Value getDocumentTable(ProgramOp program, OpBuilder &builder,
   }
 }
 
-LogicalResult ProgramLocalizer::forEachPiece(
-    Operation *op, ArrayRef<Value> operands, const llvm::StringSet<> &always,
-    ArrayRef<int64_t> documents,
-    function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body) {
-  OpBuilder::InsertionGuard guard(builder);
-  Location loc = op->getLoc();
-  auto dimsOf = [](Value tile) {
-    return cast<TileType>(tile.getType()).getDims();
-  };
-  // The axes to take in pieces, in the order of their appearance.
+static ArrayRef<DimAttr> getDims(Value tile) {
+  return cast<TileType>(tile.getType()).getDims();
+}
+
+/// How many pieces of an axis there are to run over.
+static int64_t countPieces(AxisAttr axis, Value part, int64_t parts) {
+  return part ? getPieces(axis, parts) : 1;
+}
+
+FailureOr<SmallVector<std::pair<AxisAttr, ProgramLocalizer::Range>>>
+ProgramLocalizer::getAxesInPieces(Operation *op, ArrayRef<Value> operands,
+                                  const llvm::StringSet<> &always,
+                                  bool isDocuments) {
+  // In the order of their appearance.
   SmallVector<std::pair<AxisAttr, Range>> axes;
   for (Value tile : operands)
     for (auto [dim, extent] :
-         llvm::zip_equal(dimsOf(tile), tiles.lookup(tile).extents)) {
+         llvm::zip_equal(getDims(tile), tiles.lookup(tile).extents)) {
       if (dim.isConstant())
         continue;
       StringRef name = dim.getAxis();
       bool forced = always.contains(name) &&
-                    (!documents.empty() ||
+                    (isDocuments ||
                      getPieces(program.getAxis(name), extent.asked.count) > 1);
       if (!extent.inPieces && !forced)
         continue;
@@ -92,6 +96,18 @@ LogicalResult ProgramLocalizer::forEachPiece(
               axes, [&](auto &axis) { return axis.first.getName() == name; }))
         axes.emplace_back(program.getAxis(name), extent.asked);
     }
+  return axes;
+}
+
+LogicalResult ProgramLocalizer::forEachPiece(
+    Operation *op, ArrayRef<Value> operands, const llvm::StringSet<> &always,
+    ArrayRef<int64_t> documents,
+    function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  Location loc = op->getLoc();
+  auto axes = getAxesInPieces(op, operands, always, !documents.empty());
+  if (failed(axes))
+    return failure();
 
   Value documentBegin, documentEnd;
   if (!documents.empty()) {
@@ -108,8 +124,8 @@ LogicalResult ProgramLocalizer::forEachPiece(
   // The pieces at hand, and how much of them is in the document.
   llvm::StringMap<Piece> pieces;
   llvm::StringMap<Value> numbers, begins, sizes;
-  for (auto &[axis, range] : axes) {
-    int64_t count = range.index ? getPieces(axis, range.count) : 1;
+  for (auto &[axis, range] : *axes) {
+    int64_t count = countPieces(axis, range.index, range.count);
     Value number = count == 1 ? constant(0) : openLoop(constant(count));
     Piece piece = layouts.piece(axis, range.index, range.count, number);
     Value begin = piece.begin, end = piece.end;
@@ -127,14 +143,14 @@ LogicalResult ProgramLocalizer::forEachPiece(
   for (Value operand : operands) {
     const Tile &tile = tiles[operand];
     // No piece of nothing lies anywhere.
-    if (tile.isEmpty || llvm::none_of(dimsOf(operand), [&](DimAttr dim) {
+    if (tile.isEmpty || llvm::none_of(getDims(operand), [&](DimAttr dim) {
           return !dim.isConstant() && pieces.contains(dim.getAxis());
         })) {
       found.push_back(mapping.lookup(operand));
       continue;
     }
     SmallVector<Value> offsets, lengths;
-    for (auto [dim, extent] : llvm::zip_equal(dimsOf(operand), tile.extents)) {
+    for (auto [dim, extent] : llvm::zip_equal(getDims(operand), tile.extents)) {
       auto at = dim.isConstant() ? pieces.end() : pieces.find(dim.getAxis());
       if (at == pieces.end()) {
         offsets.push_back(extent.offset);
@@ -191,6 +207,42 @@ static StringRef getAxisOf(LaunchOp op, StringRef letter) {
   return {};
 }
 
+/// A result that is merged into once for each piece of an axis it lacks is
+/// filled, and no launch overwrites it.
+FailureOr<DenseBoolArrayAttr>
+ProgramLocalizer::fillForPieces(LaunchOp op, ArrayRef<Value> operands,
+                                const llvm::StringSet<> &masked,
+                                bool isDocuments) {
+  if (!op.getOverwrite())
+    return DenseBoolArrayAttr();
+  auto axes = getAxesInPieces(op, operands, masked, isDocuments);
+  if (failed(axes))
+    return failure();
+  SmallVector<bool> overwrites(*op.getOverwrite());
+  for (auto [i, output] : llvm::enumerate(op.getOutputs())) {
+    bool several = llvm::any_of(*axes, [&](auto &found) {
+      auto &[axis, range] = found;
+      return countPieces(axis, range.index, range.count) > 1 &&
+             llvm::none_of(getDims(output), [&](DimAttr dim) {
+               return !dim.isConstant() && dim.getAxis() == axis.getName();
+             });
+    });
+    if (!overwrites[i] || !several)
+      continue;
+    overwrites[i] = false;
+    double identity = KernelSignature::getIdentity(op.getKernel(), i);
+    if (failed(forEachPiece(op, output, {}, {},
+                            [&](ArrayRef<Value> pieces, auto &) {
+                              FillOp::create(builder, op.getLoc(), pieces[0],
+                                             builder.getF64FloatAttr(identity));
+                            })))
+      return failure();
+  }
+  return llvm::is_contained(overwrites, true)
+             ? builder.getDenseBoolArrayAttr(overwrites)
+             : DenseBoolArrayAttr();
+}
+
 LogicalResult ProgramLocalizer::convert(LaunchOp op) {
   MaskAttr mask = op.getMask().value_or(MaskAttr());
   // The axes whose positions the mask speaks of.
@@ -208,6 +260,9 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
       mask ? mask.getDocuments() : ArrayRef<int64_t>();
   SmallVector<Value> operands(op.getInputs());
   llvm::append_range(operands, op.getOutputs());
+  auto overwrite = fillForPieces(op, operands, masked, !documents.empty());
+  if (failed(overwrite))
+    return failure();
   LogicalResult result = success();
   LogicalResult split = forEachPiece(
       op, operands, masked, documents,
@@ -251,7 +306,7 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
                          pieces.take_front(op.getInputs().size()),
                          pieces.drop_front(op.getInputs().size()), at, within,
                          op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
-                         scratch);
+                         scratch, *overwrite);
       });
   return success(succeeded(split) && succeeded(result));
 }

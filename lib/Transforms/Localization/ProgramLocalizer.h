@@ -70,6 +70,7 @@ private:
   using Piece = LayoutBuilder::Piece;
 
   LogicalResult convert(Block &block);
+  LogicalResult convert(scf::IfOp op);
   LogicalResult convert(AllocOp op);
   LogicalResult convert(LeaseMemoryOp op);
   LogicalResult convert(PartOp op);
@@ -100,6 +101,15 @@ private:
   /// Memory of the plan that holds tiles up to these sizes, in each slot.
   FailureOr<Value> makeBytes(Operation *op, ArrayRef<int64_t> sizes,
                              Type element, int64_t slots, int64_t &slotBytes);
+
+  /// The axes of `tiles` that are taken in pieces, with the parts asked for.
+  FailureOr<SmallVector<std::pair<AxisAttr, Range>>>
+  getAxesInPieces(Operation *op, ArrayRef<Value> tiles,
+                  const llvm::StringSet<> &always, bool isDocuments);
+  FailureOr<DenseBoolArrayAttr> fillForPieces(LaunchOp op,
+                                              ArrayRef<Value> operands,
+                                              const llvm::StringSet<> &masked,
+                                              bool isDocuments);
 
   /// Runs `body` on every piece of `tiles`: parts of them that are one interval
   /// of each axis and lie together in memory. An axis in `always` is taken

@@ -54,9 +54,6 @@ class Cuda:
             "WORLD_SIZE": "1",
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": "29531",
-            # Buffers that NCCL registers for a graph outlive the graph in its cache: a later
-            # graph over the same addresses then reads memory that is gone.
-            "NCCL_GRAPH_REGISTER": "0",
         }.items():
             os.environ.setdefault(key, value)
         self.dist: Any = importlib.import_module("torch.distributed")

@@ -28,7 +28,11 @@ _RS = "parallelize(k, {all}); shard(C, i, {all}); shift(i, by=k{more})"
 _TRAVEL, _DELIVER = ", offset=1", ", offset=1, results=deliver"
 
 _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "attention": {"pull": (_PULL, ""), "pull, 2 chunks": (_PULL, ", chunks=2")},
+    "attention": {
+        "pull, merged once": (_PULL + "; {defer}", ""),
+        "pull": (_PULL, ""),
+        "pull, 2 chunks": (_PULL, ", chunks=2"),
+    },
     "ag-gemm": {"pull": (_AG_PULL, ""), "pull, 4 chunks": (_AG_PULL, ", chunks=4")},
     "gemm-rs": {
         "deliver, 2 chunks, bf16": (_RS, f"{_DELIVER}, chunks=2, link=bf16"),
@@ -162,7 +166,9 @@ def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
         if any(dim.axis is not None and dim.axis.name == "sq" for dim in buffer.dims)
     ]
     shards = "; ".join(f"shard({name}, sq, {levels})" for name in results)
-    return text.format(all=levels, more=more, shards=shards)
+    # Parts of O in the type of O, as kernels round them; gradients are sums, and stay wide.
+    defer = "defer(O, partial=bf16)" if "O" in results else "defer(dQ)"
+    return text.format(all=levels, more=more, shards=shards, defer=defer)
 
 
 def _programs(workload: Workload, name: str) -> dict[str, Program]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from . import floor as floors
@@ -55,10 +55,15 @@ class Limits:
 
 @dataclass(kw_only=True)
 class _Ready:
+    """What has its turns. A graph reads the tensors of `made`, and does not keep them."""
+
     work: Work
     error: float
     graph: bool
-    close: Callable[[], None] = field(default=lambda: None)
+    made: Prepared
+
+    def close(self) -> None:
+        self.made.close()
 
 
 class _Floor(Protocol):
@@ -143,12 +148,13 @@ class Sweep:
         for candidate in candidates:
             if candidate.name in ready or candidate.name in reasons:
                 raise BenchError(f"{workload} has two candidates '{candidate.name}'")
-            if self.on.seconds() - begin > self.limits.seconds / 2:
+            spent = self.on.seconds() - begin
+            if spent > self.limits.seconds / 2:
                 reasons[candidate.name] = (
                     f"not tried: half of the workload's {self.limits.seconds:.0f} s were over"
                 )
                 continue
-            self._progress(f"{workload}: {candidate.name}")
+            self._progress(f"{workload}: {candidate.name}, after {spent:.0f} s")
             made = self._ready(candidate, problem, allowed)
             if isinstance(made, str):
                 reasons[candidate.name] = made
@@ -208,7 +214,7 @@ class Sweep:
             allowed = self.limits.error * problem.error(results, held)
             prepared.run()
             work, _ = self.on.capture(prepared.run)
-            return _Ready(work=work, error=allowed, graph=True)
+            return _Ready(work=work, error=allowed, graph=True, made=prepared)
 
         made = self._guarded(prepare)
         if isinstance(made, str):
@@ -239,7 +245,7 @@ class Sweep:
             return error
         if not error <= allowed:
             return f"wrong: its error is {error:.1e}, at most {allowed:.1e} is allowed"
-        eager = _Ready(work=prepared.run, error=error, graph=False, close=prepared.close)
+        eager = _Ready(work=prepared.run, error=error, graph=False, made=prepared)
         if prepared.graph is None and not prepared.capturable:
             return eager
         captured = (
@@ -258,7 +264,7 @@ class Sweep:
             return (
                 f"wrong as a graph: its error is {again:.1e}, at most {allowed:.1e} is allowed"
             )
-        return _Ready(work=replay, error=max(error, again), graph=True, close=prepared.close)
+        return _Ready(work=replay, error=max(error, again), graph=True, made=prepared)
 
     def _replayed(
         self, problem: Any, prepared: Prepared, replay: Work, outputs: Mapping[str, Any]

@@ -57,6 +57,8 @@ _BOUND = (
     "; the wire between nodes is the limit where the median exposes {exposed:.0%} of its time, "
     "and methods that send as many bytes over it then take as long"
 )
+_SELF = "; in {same} of {all} cases the fastest is one of these methods itself"
+_EQUAL = 1.005
 _HIGHER = (
     "the worst method here is one that nobody would run on this machine, such as a ring by "
     "small messages or all-to-alls over a slow wire; the paper compares with tuned programs"
@@ -140,4 +142,6 @@ def _why(claim: Claim, best: float, mean: float, cases: Sequence[Comparison]) ->
         each.ours.exposed_s / each.ours.time_s for each in cases if each.ours.time_s
     )
     across = any(each.case.nodes > 1 for each in cases)
-    return _LOWER + (_BOUND.format(exposed=exposed) if across else "")
+    same = sum(min(each.ratios.values()) < _EQUAL for each in cases)
+    told = _LOWER + (_BOUND.format(exposed=exposed) if across else "")
+    return told + _SELF.format(same=same, all=len(cases))

@@ -160,6 +160,9 @@ class _Buffer:
         shift = ring.shift
         assert shift is not None
         runs, hops = self._runs(loops, ring, self.axes), self.sizes[level] - 1
+        if self._smallest and shift.link:
+            width = DTYPE_BYTES[self.buffer.dtype]
+            held *= min(width, DTYPE_BYTES.get(shift.link, width)) / width
         transport = "pull" if shift.reads == "pull" else "p2p"
         if transport == "pull":
             # Parts come straight from their owners: those of another group of this level

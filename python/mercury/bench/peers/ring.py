@@ -70,4 +70,4 @@ def _prepare(problem: AttentionProblem, on: Processes) -> Prepared:
     return Prepared(run=run, held=held)
 
 
-PEERS = (Candidate(name="ring", prepare=_prepare),)
+PEERS = (Candidate(name="NCCL ring", prepare=_prepare),)

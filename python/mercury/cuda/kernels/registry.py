@@ -66,10 +66,14 @@ def default_implementation(kernel: str, dtype: str) -> str | None:
     str or None
         None is the kernel that Mercury generates.
     """
-    if importlib.util.find_spec("torch") is None:
+    if not _has_torch():
         return None
     if kernel == "matmul":
         return "cublas"
     if kernel in _ATTENTION and dtype in ("bf16", "f16"):
         return "cudnn"
     return None
+
+
+def _has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
