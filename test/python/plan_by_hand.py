@@ -65,6 +65,11 @@ class HandPlan:
             f"commir.copy {source[0]} to {target[0]} : {source[1]} to {target[1]}"
         )
 
+    def accumulate(self, source, target):
+        self.lines.append(
+            f"commir.accumulate {source[0]} to {target[0]} : {source[1]} to {target[1]}"
+        )
+
     def launch(self, kernel, inputs, outputs, overwrite=True):
         def operands(tiles):
             names, kinds = (", ".join(each) for each in zip(*tiles, strict=True))

@@ -190,12 +190,39 @@ def test_a_search_that_measured_says_so(found):
     assert "No timeline" in said
 
 
+def test_plans_measured_on_the_machine_stand_beside_their_predictions(found):
+    timed = [replace(each, measured_s=0.001 * n) for n, each in enumerate(found.plans, 1)]
+    chosen, *others = timed
+    said = page(
+        replace(
+            found,
+            measured=True,
+            chosen=chosen,
+            runner_up=others[0],
+            pareto=tuple(timed),
+            plain=None,
+        )
+    )
+    reader = read(said)
+    assert "1.00 ms measured" in reader.text
+    for choice in timed:
+        assert format_seconds(choice.measured_s) in reader.text
+        assert format_seconds(choice.costs.latency) in reader.text
+    assert "not measured" not in reader.text
+    assert "not predicted" not in reader.text
+    # The plot compares all plans, so it stays with what was predicted for all.
+    assert "latency, predicted" in said
+
+
 def test_failed_candidates_are_listed_with_their_reasons(found):
-    counts = replace(found.counts, failed={"tile(<b>)": "ValueError: no <curve>"}, too_large=7)
+    counts = replace(
+        found.counts, failed={"tile(<b>)": "ValueError: no <curve>"}, too_large=7, pruned=3
+    )
     said = page(replace(found, counts=counts))
     assert "ValueError: no &lt;curve&gt;" in said
     assert "tile(&lt;b&gt;)" in said
     assert "<curve>" not in said
+    assert "surely slower" in said
     assert f"need more memory than {format_bytes(found.memory)}" in said
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import mercury as mc
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from mercury.cli.topology import topology as command
 from mercury.topology import Curve, KernelCurve, TopologyError, Work, load, presets
+from mercury.topology.write import dump
 
 MIB = 1 << 20
 SMALL = """
@@ -70,25 +72,25 @@ def test_a_kernel_curve_counts_the_last_wave():
 @pytest.mark.parametrize(
     ("kernel", "work", "measured"),
     [
-        # The floors of one rank of two, by one cuDNN or cuBLAS call, in ms.
+        # The floors of one rank of two, by one cuDNN or cuBLAS call, in ms: means of two runs.
         (
             "attention_fwd",
             Work(flops=2 * 32 * 2048 * 4096 * 128 * 2, rows=2048, batch=32),
-            0.276,
+            0.249,
         ),
         (
             "attention_fwd",
             Work(flops=2 * 32 * 8192 * 16384 * 128 * 2, rows=8192, batch=32),
-            3.37,
+            3.45,
         ),
         (
             "attention_fwd",
             Work(flops=2 * 32 * 32768 * 65536 * 128 * 2, rows=32768, batch=32),
-            59.2,
+            58.15,
         ),
-        ("matmul", Work(flops=2 * 8192 * 8192 * 14336, rows=8192, columns=14336), 2.49),
-        ("matmul", Work(flops=2 * 16384 * 8192 * 4096, rows=16384, columns=4096), 1.58),
-        ("matmul", Work(flops=2 * 4096 * 4096 * 7168, rows=4096, columns=7168), 0.418),
+        ("matmul", Work(flops=2 * 8192 * 8192 * 14336, rows=8192, columns=14336), 2.59),
+        ("matmul", Work(flops=2 * 16384 * 8192 * 4096, rows=16384, columns=4096), 1.59),
+        ("matmul", Work(flops=2 * 4096 * 4096 * 7168, rows=4096, columns=7168), 0.382),
     ],
 )
 def test_the_h200_kernels_are_within_their_stated_error(kernel, work, measured):
@@ -244,3 +246,12 @@ def test_show_and_check_from_the_shell(tmp_path):
     assert failed.exit_code == 1
     assert "'levels[0].size' must be" in failed.output
     assert "a100" in run(command, ["list"]).output
+
+
+@pytest.mark.parametrize("name", ["h200-4x2", "l4-2x4"])
+def test_a_machine_that_was_written_reads_back(name, tmp_path):
+    machine = load(name)
+    machine = replace(machine, machine=replace(machine.machine, message_lanes="group"))
+    again = load(write(tmp_path, dump(machine)))
+    assert again.machine == machine.machine
+    assert again.links == machine.links

@@ -263,7 +263,9 @@ LogicalResult FunctionConverter::fillOverwritten(LaunchOp op) {
 LogicalResult FunctionConverter::convert(LaunchOp op) {
   if (op.getImpl()) {
     guard();
-    fillOverwritten(builder, op);
+    // On a device, a kernel by name is told what to overwrite.
+    if (!onDevice && failed(fillOverwritten(op)))
+      return failure();
     NamedKernel named(builder, op, function);
     FailureOr<SmallVector<Value>> operands = named.makeArguments();
     if (failed(operands))

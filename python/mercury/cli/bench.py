@@ -10,6 +10,7 @@ import click
 
 from ..errors import MercuryError
 from .bench_files import write_json
+from .bench_paper import paper
 
 __all__ = ["bench"]
 
@@ -22,7 +23,12 @@ def bench() -> None:
     """Measure operators, kernels and links, on one GPU or, under torchrun, on many.
 
     torchrun --nproc-per-node 2 -m mercury bench operators --json results.json
+
+    Only paper measures nothing: it predicts.
     """
+
+
+bench.add_command(paper)
 
 
 def _rounds(default: int) -> Callable[[F], F]:

@@ -87,8 +87,8 @@ def _explain(found: TuneResult) -> None:
 
 
 def _three(found: TuneResult) -> list[Choice]:
-    """Give the best plan and two others, plain library calls among them."""
-    named = [found.chosen, found.plain, found.runner_up, *found.pareto]
+    """Give the best plan and two others: plain library calls, and a leaner one if there is."""
+    named = [found.chosen, found.plain, *found.pareto, found.runner_up]
     plans = {each.fingerprint: each for each in named if each is not None}
     return list(plans.values())[:3]
 

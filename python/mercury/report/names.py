@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from ..tuner import TuneResult
+from ..tuner import Choice, TuneResult
 from .html import Html, tag
 
-__all__ = ["badge", "names", "word"]
+__all__ = ["badge", "measured_s", "names", "predicted_s", "word"]
+
+
+def predicted_s(result: TuneResult, choice: Choice) -> float | None:
+    """Give what a model says of a plan's latency; None when it was never asked."""
+    return None if _costs_measured(result) else choice.costs.latency
+
+
+def measured_s(result: TuneResult, choice: Choice) -> float | None:
+    """Give what a clock says of a plan's latency; None when it was not measured."""
+    if choice.measured_s is not None:
+        return choice.measured_s
+    return choice.costs.latency if _costs_measured(result) else None
+
+
+def _costs_measured(result: TuneResult) -> bool:
+    """Whether the cost model itself measures; else only the named plans may have times."""
+    return result.measured and all(each.measured_s is None for each in result.plans)
 
 
 def word(result: TuneResult) -> str:
-    """Say what latencies are."""
-    return "measured" if result.measured else "predicted"
+    """Say what the costs are, by which all plans are compared."""
+    return "measured" if _costs_measured(result) else "predicted"
 
 
 def badge(how: str) -> Html:

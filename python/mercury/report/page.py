@@ -114,12 +114,17 @@ def _subject(result: TuneResult) -> Html:
 def _answer(result: TuneResult) -> Html:
     first, *rest = why(result)
     counts = result.counts
-    refused, lacking = sum(counts.refused.values()), sum(counts.lacking.values())
+    left = [
+        f"{counts.pruned:,} surely slower",
+        f"{counts.too_large:,} too large",
+        f"{sum(counts.refused.values()):,} not lowered yet",
+        f"{sum(counts.lacking.values()):,} need what the machine lacks",
+        f"{len(counts.failed):,} failed",
+    ]
     facts = [
         ("Looked at", f"{counts.seen:,} distinct schedules"),
         ("Compared", f"{counts.costed:,}"),
-        ("Left out", f"{counts.too_large:,} too large, {refused:,} not lowered yet, "
-         f"{lacking:,} need what the machine lacks, {len(counts.failed):,} failed"),
+        ("Left out", "; ".join(left)),
         ("Run on embedded ranks", f"{counts.tried:,}, and right against float64"),
         ("Latencies by", result.cost),
         ("Search", f"{result.seconds:.1f} s, {_ended(result)}"),

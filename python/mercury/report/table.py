@@ -8,7 +8,7 @@ from ..tuner import Choice, TuneResult
 from ..tuner.quantity import format_bytes, format_seconds
 from .checks import Check
 from .html import Html, tag
-from .names import badge, names
+from .names import badge, measured_s, names, predicted_s
 
 __all__ = ["failures", "grid", "ranking"]
 
@@ -97,13 +97,13 @@ def ranking(result: TuneResult, checks: Mapping[str, Check]) -> Html:
     for choice in ranked:
         costs = choice.costs
         n = number[choice.fingerprint]
-        latency = format_seconds(costs.latency)
+        predicted, measured = predicted_s(result, choice), measured_s(result, choice)
         rows.append(
             _Row(
                 [
                     f"{n}. {names(result)[choice.fingerprint]}",
-                    "not predicted" if result.measured else latency,
-                    latency if result.measured else "not measured",
+                    "not predicted" if predicted is None else format_seconds(predicted),
+                    "not measured" if measured is None else format_seconds(measured),
                     f"{costs.error:.0%}",
                     format_seconds(costs.exposed),
                     format_bytes(choice.peak_bytes),
@@ -147,6 +147,9 @@ def failures(result: TuneResult) -> Html:
     """Say what became of every schedule that is not compared, and why."""
     counts = result.counts
     rows: list[list[object]] = []
+    if counts.pruned:
+        reason = "a lower bound shows that others are faster, and no worse in memory"
+        rows.append([reason, counts.pruned, "surely slower"])
     if counts.too_large:
         limit = format_bytes(result.memory)
         rows.append([f"need more memory than {limit}", counts.too_large, "left out"])

@@ -2,13 +2,14 @@
 
 from .machine import to_json
 from .result import Simulation, Span
-from .simulate import SimulationError, simulate, simulate_module
+from .simulate import SimulationError, Workload, simulate, simulate_module
 from .trace import to_chrome
 
 __all__ = [
     "Simulation",
     "SimulationError",
     "Span",
+    "Workload",
     "simulate",
     "simulate_module",
     "to_chrome",

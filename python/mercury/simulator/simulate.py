@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..runtime.layout import BufferLayout
     from ..runtime.plan import Plan
 
-__all__ = ["SimulationError", "simulate", "simulate_module"]
+__all__ = ["SimulationError", "Workload", "simulate", "simulate_module"]
 
 
 class SimulationError(MercuryError):
@@ -113,7 +113,11 @@ class Workload:
     """
 
     def __init__(
-        self, module: Any, mesh: Mesh, buffers: Sequence[str], shards: Sequence[int]
+        self,
+        module: Any,
+        mesh: Mesh,
+        buffers: Sequence[str] = (),
+        shards: Sequence[int] = (),
     ) -> None:
         from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
 

@@ -52,6 +52,8 @@ def dump(topology: Topology) -> str:
         f"memory_gib = {_number(machine.memory / _GIB, 9)}",
         f"copy_gb_per_s = {_number(machine.copy_rate / 1e9)}",
         f"launch_us = {_number(machine.launch * 1e6)}",
+        f"join_us = {_number(machine.join * 1e6)}",
+        f"message_lanes = {json.dumps(machine.message_lanes)}",
     ]
     for name, curve in machine.kernels.items():
         lines += ["", f"[machine.kernels.{json.dumps(name)}]", *_kernel(curve)]
@@ -90,6 +92,7 @@ def _link(link: Link) -> list[str]:
         f"duplex = {json.dumps('full' if link.duplex else 'half')}",
         f"capabilities = {json.dumps(sorted(link.capabilities))}",
         f"error = {_number(link.error, 2)}",
+        f"signal_us = {_number(link.signal * 1e6)}",
     ]
     for name, curve in link.transports.items():
         lines += _curve(name, curve)
@@ -100,4 +103,5 @@ def _curve(name: str, curve: Curve) -> list[str]:
     return [
         f"transports.{name}.latency_us = {_number(curve.latency * 1e6)}",
         f"transports.{name}.curve = {_points(curve.points, _MIB, 1e9)}",
+        f"transports.{name}.slowdown = {_number(curve.slowdown)}",
     ]

@@ -3,8 +3,9 @@
 `space` makes every distinct schedule: `arrangement` says where loops run, `placement` where
 buffers live and how rings move, `steps` and `script` turn both into transforms, `placed`
 reads what came of them and `canonical` tells which are the same. `search` lowers each
-(`lower`, `memory`), asks a cost model (`costs`; `bound` with `traffic` and `work` until there
-is a simulator), leaves out what the machine lacks (`needs`), and tries the best (`shrink`).
+(`lower`, `memory`), asks a cost model (`costs`; `simulated`), spares what a lower bound shows
+to be slower (`bound` with `traffic` and `work`), leaves out what the machine lacks (`needs`),
+and tries the best (`shrink`).
 `tune` puts the question (`key`), looks it up (`cache` on `store`), lets ranks agree (`agree`)
 and gives a `result`, which takes another plan where the machine is not as assumed (`assume`).
 A model that hangs does not end a search (`guard`).
@@ -19,6 +20,7 @@ from .key import Key
 from .placement import Style
 from .quantity import TuneError
 from .result import Choice, Counts, TuneResult
+from .simulated import Simulated
 from .space import Candidate, Space, SpaceOptions
 from .store import CacheError, CacheWarning
 from .tune import tune
@@ -39,6 +41,7 @@ __all__ = [
     "Observed",
     "PlanCosts",
     "Selection",
+    "Simulated",
     "Space",
     "SpaceOptions",
     "Style",

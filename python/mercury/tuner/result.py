@@ -101,6 +101,8 @@ class Counts:
         Distinct schedules that were looked at.
     costed
         Those with a cost.
+    pruned
+        Those that a lower bound showed to be beaten in everything.
     illegal
         Steps that the compiler refused.
     too_large
@@ -117,6 +119,7 @@ class Counts:
 
     seen: int = 0
     costed: int = 0
+    pruned: int = 0
     illegal: int = 0
     too_large: int = 0
     refused: Mapping[str, int]
@@ -242,7 +245,7 @@ class TuneResult:
     def rows(self) -> list[tuple[str, ...]]:
         """Give the table of plans, its heading first."""
         word = "latency" if self.measured else "predicted"
-        timed = any(each.measured_s is not None for each in self.named())
+        timed = any(each.measured_s is not None for each in self.plans)
         word = "predicted" if timed else word
         head = ("plan", word, "off by", "exposed", "memory", "slow link", "schedule")
         rows: list[tuple[str, ...]] = [(head[0], "measured", *head[1:]) if timed else head]
@@ -252,7 +255,7 @@ class TuneResult:
         if self.plain is not None:
             own = named.get(self.plain.fingerprint)
             named[self.plain.fingerprint] = f"{own}, plain" if own else "plain"
-        for choice in self.named():
+        for choice in self.plans:
             costs = choice.costs
             rows.append(
                 (
@@ -269,11 +272,6 @@ class TuneResult:
                 )
             )
         return rows
-
-    def named(self) -> list[Choice]:
-        """Give the plans of the table, each once."""
-        shown = [self.chosen, self.runner_up, self.plain, *self.pareto]
-        return list({each.fingerprint: each for each in shown if each is not None}.values())
 
     def summary(self) -> list[str]:
         """Give what the table does not say, line by line."""
@@ -293,7 +291,8 @@ class TuneResult:
             lines.append(f"assumes: {self.assumptions(self.chosen)}")
         lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())
         lines.append(
-            f"{counts.seen} schedules: {counts.costed} compared, {counts.too_large} too large, "
+            f"{counts.seen} schedules: {counts.costed} compared, "
+            f"{counts.pruned} surely slower, {counts.too_large} too large, "
             f"{refused} not lowered yet, {lacking} need what the machine lacks, "
             f"{len(counts.failed)} failed, {counts.tried} tried on embedded ranks"
         )
@@ -306,10 +305,10 @@ class TuneResult:
         """Say how far what was predicted is from what was measured."""
         from ..bench.predict import agreement  # noqa: PLC0415 (for measured plans only)
 
-        timed = {e.recipe: e.measured_s for e in self.named() if e.measured_s is not None}
+        timed = {e.recipe: e.measured_s for e in self.plans if e.measured_s is not None}
         if len(timed) < 2:
             return []
-        foretold = {e.recipe: e.costs.latency for e in self.named()}
+        foretold = {e.recipe: e.costs.latency for e in self.plans}
         found = agreement(foretold, timed)
         return [
             f"predicted against measured: {found.plans} plans, rank correlation "

@@ -25,6 +25,7 @@ from .progress import Report, on_terminal
 from .quantity import TuneError, format_bytes, parse_bytes, parse_seconds
 from .result import Choice, TuneResult
 from .search import Search
+from .simulated import Simulated
 from .space import Space, SpaceOptions
 from .store import CacheError, CacheWarning
 
@@ -44,6 +45,7 @@ def tune(
     time_limit: str | float | None = None,
     candidate_limit: str | float = 30.0,
     cost: CostModel | None = None,
+    prune: bool = True,
     options: SpaceOptions | None = None,
     top: int = 3,
     cache: Cache | bool = True,
@@ -54,23 +56,18 @@ def tune(
     """Find the fastest schedule of a program that fits a machine.
 
     Every distinct schedule is made and lowered. Those that need what the machine lacks, or
-    more memory than the limit, are left out. The others are compared by their cost, and the
+    more memory than the limit, are left out. The others are compared by simulation, and the
     fastest, the plain one and the Pareto set are run on embedded ranks, on a small program
     of the same kind, and compared with float64. A schedule that fails does not end the
     search. Plain library calls (gather, compute, merge) always take part, and may win.
 
     What is predicted, and how
     --------------------------
-    Until a simulator or the machine itself is the cost model, costs are a *bound from
-    curves*, not a simulation: see `mercury.tuner.bound` for what it leaves out. Traffic is
-    counted as plans move it on one level; where a buffer is laid out anew over several, it
-    is counted level by level, which may be more or less than the exchange that the plan
-    makes. Memory is that of the lowered plan.
-    Overlap is taken to be perfect, no rank to be late, and no kernel to be slowed by a
-    transfer. With measured curves (``h200`` inside one host) the bound was within 20% of
-    six measured times of attention over long sequences; over short ones and for products
-    it was off by up to half, in both directions. Other
-    presets are datasheet figures. Read the order of the plans, not the digits; ``off by``
+    Costs are *predicted* by simulating what all ranks of the lowered plan do; see
+    `mercury.simulate` for what that leaves out. What a lower bound shows to be slower than
+    others, and no better in memory or with a slower link, is not simulated: that never
+    changes the result. Only the curves of ``h200`` inside one host were measured, other
+    presets are figures of datasheets. Read the order of the plans, not the digits; ``off by``
     is what the curves themselves may be off by.
 
     Parameters
@@ -95,7 +92,9 @@ def tune(
         That a cost model of yours may take for one candidate, as ``"30s"``; one that hangs is
         listed as failed, and the search goes on.
     cost
-        The cost model; the bound when not given.
+        The cost model; the simulator when not given.
+    prune
+        Whether a lower bound spares simulations; the result is the same.
     options
         What the space holds.
     top
@@ -148,7 +147,7 @@ def tune(
         measure, vote = on_gpus(ranks)
     deadline = None if seconds is None else started + seconds
     patience = parse_seconds(candidate_limit)
-    own_cost = LowerBound() if cost is None else Guarded(cost, patience, deadline)
+    own_cost = Simulated() if cost is None else Guarded(cost, patience, deadline)
     own_options = options or SpaceOptions()
     key = Key.of(
         program,
@@ -178,6 +177,7 @@ def tune(
             machine,
             limit,
             own_cost,
+            bound=LowerBound() if cost is None and prune else None,
             deadline=deadline,
             top=top,
             report=report,

@@ -36,7 +36,11 @@ def why(result: TuneResult) -> list[str]:
     if share > _ALIKE:
         hidden = f"{format_seconds(costs.exposed)} of it ({share:.0%}) is exposed communication"
     latency = format_seconds(costs.latency)
-    said.append(f"{latency} {word}, which may be off by {costs.error:.0%}; {hidden}.")
+    if chosen.measured_s is None:
+        said.append(f"{latency} {word}, which may be off by {costs.error:.0%}; {hidden}.")
+    else:
+        measured = format_seconds(chosen.measured_s)
+        said.append(f"{measured} measured, {latency} predicted; {hidden}.")
     said += _against(chosen, result.plain, "plain library calls", word)
     if result.runner_up is not None and result.runner_up != result.plain:
         said += _against(chosen, result.runner_up, "the runner-up", word)
@@ -45,8 +49,8 @@ def why(result: TuneResult) -> list[str]:
         "a rank may use."
     )
     lean = min(result.plans, key=lambda each: (each.peak_bytes, each.rank))
-    if lean.peak_bytes < chosen.peak_bytes and costs.latency:
-        ratio = lean.costs.latency / costs.latency
+    if lean.peak_bytes < chosen.peak_bytes and chosen.values[0]:
+        ratio = lean.values[0] / chosen.values[0]
         need = format_bytes(lean.peak_bytes)
         said.append(f"The leanest plan needs {need}, and takes {ratio:.2f} times as long.")
     if chosen.slow_link and costs.latency:
@@ -64,9 +68,9 @@ def _owner(sentence: str) -> str:
 def _against(chosen: Choice, other: Choice | None, name: str, word: str) -> list[str]:
     if other is None or other.fingerprint == chosen.fingerprint:
         return [] if other is None else [f"It is itself {name}, which nothing beats here."]
-    if not chosen.costs.latency:
+    if not chosen.values[0]:
         return []
-    ratio = other.costs.latency / chosen.costs.latency
+    ratio = other.values[0] / chosen.values[0]
     memory, subject = format_bytes(other.peak_bytes), f"{name[0].upper()}{name[1:]}"
     if ratio < 1 + _ALIKE:
         return [f"{subject} would be as fast, with {memory}: {other.recipe}."]
