@@ -263,6 +263,7 @@ def test_what_fails_is_named_and_ends_nothing():
     on = Clock()
     plans = [
         failing("broken", RuntimeError("no kernel\nwith a long trace")),
+        failing("not lowered", mc.CompileError("needs rule R6", location="mine.py:12")),
         candidate(on, "wrong", 1.0, error=3e-3),
         candidate(on, "lost", 1.0, error=math.nan),
         candidate(on, "right", 1.2),
@@ -270,6 +271,7 @@ def test_what_fails_is_named_and_ends_nothing():
     peers = [failing("absent", AbsentError("package x is not there")), candidate(on, "p", 2.0)]
     made, told = sweep(on, plans, peers)
     assert made["broken"].failed == "RuntimeError: no kernel"
+    assert made["not lowered"].failed == "CompileError: needs rule R6"  # and no place in a file
     assert made["wrong"].failed == "wrong: its error is 3.0e-03, at most 2.0e-03 is allowed"
     assert made["lost"].failed.startswith("wrong: its error is inf")
     assert made["wrong"].ours_ms is None
@@ -306,6 +308,8 @@ def test_slow_candidates_and_those_that_come_late_are_named():
     plans = [candidate(on, "slow", 40.0), candidate(on, "good", 1.2)]
     made, _ = sweep(on, plans)
     assert "too slow to be measured in turns: 40.000 ms" in made["slow"].failed
+    late = [failing("absent", AbsentError("x")), candidate(on, "slow", 40.0)]
+    assert sweep(on, late)[0]["slow"].chosen
     assert made["good"].ours_ms is not None
     on = Clock()
     plans = [candidate(on, "first", 900.0), candidate(on, "late", 500.0)]

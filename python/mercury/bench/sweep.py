@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from ..errors import MercuryError
 from . import floor as floors
 from .candidate import Candidate, Prepared
 from .errors import AbsentError, BenchError
@@ -299,6 +301,8 @@ class Sweep:
             self.on.synchronize()
         except AbsentError as error:
             message = error.message
+        except MercuryError as error:
+            message = f"{type(error).__name__}: {error.message}"
         except Exception as error:  # whatever a candidate does must not end the sweep
             first = next(iter(str(error).splitlines()), "")
             message = f"{type(error).__name__}: {first}"
@@ -340,7 +344,7 @@ def records_of(
     measured = [name for name in own if name in samples]
     chosen = min(measured, key=lambda name: median(samples[name])) if measured else None
     if chosen is None:
-        chosen = next(iter(own), None)
+        chosen = min(own, key=lambda name: timing.tried.get(name, math.inf), default=None)
     records = []
     if not own:
         own = {"": Entry(candidate=Candidate(name="", prepare=_nothing), plan="")}
