@@ -8,6 +8,7 @@
 #include "dialect/CommIR/KernelSignature.h"
 #include "lib/Conversion/CommIRToRuntime/Fill.h"
 #include "lib/Conversion/CommIRToRuntime/NamedKernel.h"
+#include "lib/Conversion/CommIRToRuntime/SumAll.h"
 #include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
 #include "lib/Conversion/Passes.h"
 
@@ -546,14 +547,21 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   auto elementOf = [](Value tile) {
     return cast<MemRefType>(tile.getType()).getElementType();
   };
+  SmallVector<Value> tiles(op.getInputs());
+  llvm::append_range(tiles, op.getOutputs());
+  bool isDouble =
+      llvm::any_of(tiles, [&](Value tile) { return elementOf(tile).isF64(); });
+  Type accumulator = isDouble ? builder.getF64Type() : builder.getF32Type();
   Type input = elementOf(op.getInputs().front());
-  Type accumulator = elementOf(op.getOutputs().front());
-  for (Value tile : op.getOutputs())
-    if (elementOf(tile) != accumulator)
-      return op.emitOpError() << "gives results of one element type, got "
-                              << accumulator << " and " << elementOf(tile);
+  Type output = elementOf(op.getOutputs().front());
+  if (output != accumulator && !op.overwrites(0))
+    return op.emitOpError()
+           << "merges into a result of " << output
+           << ", which each launch would round; overwrite it, or give it "
+              "elements of "
+           << accumulator;
   FailureOr<func::FuncOp> callee = getOrCreateKernel(
-      module, op.getKernel(), {input, accumulator, accumulator}, op.getLoc());
+      module, op.getKernel(), {input, accumulator, output}, op.getLoc());
   if (failed(callee))
     return failure();
 
@@ -567,7 +575,7 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
                             << op.getKernel() << "', scratch included, "
                             << wanted.size() << " in all, got " << given;
   // Statistics, such as a log-sum-exp, are of the accumulators' type.
-  for (auto [number, tile] : llvm::enumerate(op.getInputs())) {
+  for (auto [number, tile] : llvm::enumerate(tiles)) {
     Type element = cast<MemRefType>(wanted[number]).getElementType();
     if (elementOf(tile) != element)
       return op.emitOpError() << "must have elements of " << element
@@ -577,8 +585,11 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
 
   guard();
   fillOverwritten(builder, op);
-  SmallVector<Value> operands(op.getInputs());
-  llvm::append_range(operands, op.getOutputs());
+  if (op.getKernel() == "sum_all") {
+    callSumAll(builder, op, *callee);
+    return success();
+  }
+  SmallVector<Value> operands(tiles);
   if (op.getScratch())
     operands.push_back(getFlat(op.getScratch()));
   if (attention) {
