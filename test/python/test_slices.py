@@ -111,6 +111,12 @@ def test_a_strided_placement_is_redistributed_at_the_boundary(mesh):
     check(matmul(), mesh, "parallelize(k, gpu); replicate(C, gpu)", strided)
 
 
+def test_a_number_beside_a_level_of_one_rank_cuts_nothing():
+    mesh = "node=1,gpu=2"
+    check(backward(h=1), mesh, "tile(h, 2)", {"dO": {"sq": [3, "node"]}})
+    check(matmul(), mesh, "parallelize(i, gpu)", {"A": {"i": ["node", 2, "gpu"]}})
+
+
 def test_a_rank_stores_its_parts_side_by_side():
     schedule = mc.Schedule(matmul(m=10), mc.Mesh(gpu=3)).tile("i", 2)
     layout = schedule.parallelize("i_inner", "gpu").compile().layout("C")

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Localization/ProgramLocalizer.h"
 
 using namespace mlir;
@@ -40,14 +41,17 @@ static AxisAttr getAxis(ProgramOp program, CutAttr cut) {
                        cut.getLayout());
 }
 
-/// The factors of a cut without the numbers that end it, where the shards of
-/// the outer factors are unions of finer ones.
-static ArrayRef<Attribute> getFactorsThatCut(ProgramOp program, CutAttr cut) {
-  ArrayRef<Attribute> factors = cut.getFactors();
+/// The factors of a cut that cut, without the numbers that end it where the
+/// shards of the outer factors are unions of finer ones.
+static SmallVector<Attribute> getFactorsThatCut(ProgramOp program,
+                                                CutAttr cut) {
+  SmallVector<Attribute> factors = getFactors(program.getMeshOp(), cut);
+  if (llvm::none_of(factors, llvm::IsaPred<StringAttr>))
+    return {};
   Layout::Kind kind = getAxis(program, cut).getLayout().getKind();
   if (kind == Layout::Kind::Block || kind == Layout::Kind::Zigzag)
-    while (!factors.empty() && isa<IntegerAttr>(factors.back()))
-      factors = factors.drop_back();
+    while (isa<IntegerAttr>(factors.back()))
+      factors.pop_back();
   return factors;
 }
 
@@ -57,7 +61,7 @@ ProgramLocalizer::Range ProgramLocalizer::getForm(CutAttr cut) {
     auto number = dyn_cast<IntegerAttr>(factor);
     int64_t size =
         number ? number.getInt() : mesh.getLevelSize(cast<StringAttr>(factor));
-    if (number && size != 1)
+    if (number)
       form.steps.push_back({size, form.count});
     form.count *= size;
   }
@@ -82,6 +86,8 @@ ProgramLocalizer::getShard(Operation *op, PlacementAttr placement,
   if (!cut)
     return {program.getAxis(axis), Range{}};
   Range range = getForm(cut);
+  if (range.count == 1)
+    return {getAxis(program, cut), Range{}};
   range.index = constant(0);
   for (Attribute factor : getFactorsThatCut(program, cut)) {
     if (auto number = dyn_cast<IntegerAttr>(factor)) {
