@@ -41,6 +41,10 @@ struct KernelSignature {
   /// grouped heads.
   static bool isAttention(StringRef kernel);
 
+  /// Whether a kernel can write a result, in one launch, in a type narrower
+  /// than it sums in. Kernels of others can, but for statistics.
+  static bool canRound(StringRef kernel, unsigned result, bool isGenerated);
+
   /// Whether the results of a kernel are a pair (o, lse), merged by softmax.
   static bool makesSoftmax(StringRef kernel);
 

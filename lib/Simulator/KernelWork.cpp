@@ -80,8 +80,7 @@ KernelWork mlir::commir::simulator::getWork(LaunchOp launch,
                                             const PlanEvent &event) {
   KernelWork work;
   StringRef kernel = launch.getKernel();
-  auto overwrite = launch->getAttrOfType<DenseBoolArrayAttr>("overwrite");
-  auto merges = [&](size_t output) { return !overwrite || !overwrite[output]; };
+  auto merges = [&](unsigned output) { return !launch.overwrites(output); };
   if (kernel == "matmul") {
     // It adds to its result as it goes.
     ArrayRef<int64_t> a = event.inputs[0].sizes, b = event.inputs[1].sizes;

@@ -23,7 +23,15 @@ ATTENTION = ("attention", "attention_backward", "decode_attention")
 MESHES = (["gpu"], ["gpu"], ["node", "gpu"], ["node", "gpu"], ["rack", "node", "gpu"])
 LARGEST_MESH = 12
 SHOWN = ("dtype", "heads", "sink", "mask", "layout", "boundary")
-STEPS = (*("parallelize", "shift") * 3, "tile", "tile", "shard", "replicate", "reorder")
+STEPS = (
+    *("parallelize", "shift") * 3,
+    "tile",
+    "tile",
+    "shard",
+    "replicate",
+    "reorder",
+    "defer",
+)
 
 
 class Case:
@@ -225,6 +233,10 @@ class Case:
         if buffer.name not in self._placed:
             self.schedule.replicate(buffer.name, self._pick(self.levels))
             self._placed.add(buffer.name)
+
+    def _defer(self) -> None:
+        # Of a pair that is deferred already the second is refused, and stays so.
+        self.schedule.defer(self._pick(self.program.outputs).name)
 
     def _reorder(self) -> None:
         loops = list(self._loops)

@@ -748,9 +748,7 @@ commir.program @backward_ring on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
 // CHECK-LABEL: commir.program @sink
 // CHECK: commir.launch "attention_fwd"
 // CHECK: commir.all_gather.start
-// CHECK: scf.for
-// CHECK: commir.launch "softmax_merge"
-// CHECK: }
+// CHECK: commir.launch "softmax_merge_all"
 // CHECK: %[[S:.*]] = commir.part %SINK []
 // CHECK: commir.launch "softmax_sink" ins(%[[S]] : {{.*}}) outs(
 // CHECK-NOT: softmax_sink

@@ -117,15 +117,26 @@ commir.program @cannon on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 //===----------------------------------------------------------------------===//
-// R6 by deliver: partial results go straight to their owners
+// R6 by deliver: partial results go straight to their owners. The first that
+// comes is the sum so far, and the own part is added to it by its launch.
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: commir.program @r6_deliver on
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: scf.for
-// CHECK:   %[[TOKEN:.*]] = commir.exchange.start %{{.*}} to %[[OWNER:.*]], %[[CAME:.*]] from
-// CHECK:   commir.launch "matmul"
+// CHECK:   %[[CAME:.*]] = commir.part %{{[0-9]+}} [i : %[[R]] of 4]
+// CHECK:   %[[SUM:.*]] = commir.part %C [i : %[[R]] of 4]
+// CHECK:   %[[INTO:.*]] = arith.select %{{.*}}, %[[SUM]], %[[CAME]]
+// CHECK:   %[[TOKEN:.*]] = commir.exchange.start %{{.*}} to %{{.*}}, %[[INTO]] from
+// CHECK:   %[[HERE:.*]] = arith.select
+// CHECK:   scf.if
+// CHECK-NEXT: commir.launch "matmul" ins({{.*}}) outs(%[[HERE]] : {{.*}} {overwrite = array<i1: true>}
+// CHECK-NEXT: } else {
+// CHECK-NEXT: commir.launch "matmul" ins({{.*}}) outs(%[[HERE]] : {{.*}} at(){{$}}
 // CHECK:   commir.wait %[[TOKEN]]
-// CHECK:   commir.accumulate %[[CAME]] to %[[SUM:.*]] :
+// CHECK:   scf.if
+// CHECK-NEXT: commir.accumulate %[[CAME]] to %[[SUM]] :
+// CHECK-NOT: commir.{{fill|copy|accumulate}}
 commir.mesh @mesh(gpu = 4)
 commir.program @r6_deliver on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,

@@ -153,9 +153,7 @@ LogicalResult Checker::readResults(RankState &rank, const KernelMeaning &kernel,
   return success();
 }
 
-/// The type that a kernel sums in: float64 where one of its tensors is, else
-/// float32.
-static Type getAccumulatorType(const PlanEvent &event) {
+Type Checker::getAccumulatorType(const PlanEvent &event) {
   auto isDouble = [](const MemoryBox &box) { return box.elementType.isF64(); };
   Builder builder(event.op->getContext());
   return llvm::any_of(event.inputs, isDouble) ||
@@ -262,8 +260,11 @@ LogicalResult Checker::launch(RankState &rank) {
   const PlanEvent &event = *rank.event;
   ++proof.launches;
   auto isEmpty = [](const MemoryBox &region) { return region.isEmpty(); };
-  if (cast<LaunchOp>(event.op).getKernel() == "softmax_merge")
+  StringRef name = cast<LaunchOp>(event.op).getKernel();
+  if (name == "softmax_merge")
     return mergeSoftmax(rank);
+  if (name == "softmax_merge_all" || name == "sum_all")
+    return mergeStacks(rank);
   if (failed(checkScratch(rank)))
     return failure();
   auto op = cast<LaunchOp>(event.op);

@@ -44,6 +44,20 @@ static bool isGenerated(KernelOp kernel) {
   return kernel.getImpl().value_or("generated") == "generated";
 }
 
+BufferType NestExpander::getWideType(StoreOp store, size_t result) {
+  return getBuffer(
+      cast<BufferType>(store.getBuffers()[result].getType()),
+      getAccumulatorType(store.getTiles()[result].getDefiningOp<KernelOp>()));
+}
+
+/// Whether the kernel of a result may round it as it writes it.
+bool NestExpander::canRound(StoreOp store, size_t result) {
+  auto made = cast<OpResult>(store.getTiles()[result]);
+  auto kernel = cast<KernelOp>(made.getOwner());
+  return KernelSignature::canRound(kernel.getKernel(), made.getResultNumber(),
+                                   isGenerated(kernel));
+}
+
 /// What a kernel works in has its place in the plan, so that a run allocates
 /// nothing.
 FailureOr<Value> NestExpander::makeScratch(KernelOp kernel) {
@@ -148,16 +162,16 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   return success();
 }
 
-/// Results narrower than float32 are kept in float32 until the end. What the
-/// launches do not write themselves starts as its merge's identity.
+/// Results narrower than float32 are kept in float32 until they are whole. What
+/// the launches do not write themselves starts as its merge's identity.
 LogicalResult NestExpander::startOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    auto kind =
+        dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
     bool moves = llvm::any_of(
         loops, [&](LoopAttr loop) { return travels(store, loop); });
     if (writesAll(store))
       written.insert(store);
-    auto kind =
-        dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
       auto kernel = store.getTiles()[i].getDefiningOp<KernelOp>();
       bool softmax = KernelSignature::makesSoftmax(kernel.getKernel());
@@ -167,16 +181,21 @@ LogicalResult NestExpander::startOutputs() {
                << "merge '" << stringifyMergeKind(kind.getValue())
                << "' does not fit the generated kernel that makes the result";
       auto type = cast<BufferType>(buffer.getType());
-      Type wide = getAccumulatorType(kernel);
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      BindingAttr binding = program.getBinding(number);
       PlacementAttr partial = getPartialPlacement(store, getInside(number));
+      if (store.getDeferred() && !moves && countPartials(buffer) > 1) {
+        if (failed(startWaiting(store, i)))
+          return failure();
+        continue;
+      }
       // The buffer itself will do when it is as wide and lies as it is made.
+      BufferType wide = rounds(store, i) ? type : getWideType(store, i);
       Value accumulator = buffer;
-      if (wide != type.getElementType() ||
-          !isSamePlacement(program, partial, binding.getBoundary()))
-        accumulator = makeMemory(getBuffer(type, wide), 1, partial);
-      if (moves || !written.contains(store))
+      if (wide != type ||
+          !isSamePlacement(program, partial,
+                           program.getBinding(number).getBoundary()))
+        accumulator = makeMemory(wide, 1, partial);
+      if (moves ? !getOnlyRound(store) : !written.contains(store))
         fillWithIdentity(store, i, getTileAt(accumulator, {}));
       memory[buffer] = accumulator;
     }
@@ -233,6 +252,15 @@ LogicalResult NestExpander::mergeOnce(StoreOp store) {
 /// brought to where the buffer lives outside.
 LogicalResult NestExpander::finishOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    SmallVector<Value> stacks, sums;
+    for (Value buffer : store.getBuffers())
+      if (auto held = waiting.find(buffer); held != waiting.end()) {
+        auto [slots, count] = held->second;
+        stacks.push_back(getTileAt(slots, {}, Value(), count));
+        sums.push_back(getTileAt(memory[buffer], {}));
+      }
+    if (!stacks.empty())
+      mergeAll(store, stacks, sums);
     if (!getReducedLevels(store).empty())
       reduceOverRanks(store);
     if (failed(mergeOnce(store)))

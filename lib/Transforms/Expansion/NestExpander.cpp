@@ -28,8 +28,14 @@ Value NestExpander::getRank(StringAttr level) {
   return rank;
 }
 
-Value NestExpander::getTile(Value memory, Value slot) {
+Value NestExpander::getTile(Value memory, Value slot, int64_t stack) {
   auto type = cast<BufferType>(memory.getType());
+  TileType tile = type.getTileType();
+  if (stack) {
+    SmallVector<DimAttr> dims{DimAttr::get(nest.getContext(), "", stack)};
+    llvm::append_range(dims, type.getDims());
+    tile = TileType::get(nest.getContext(), dims, type.getElementType());
+  }
   SmallVector<Value> indices;
   SmallVector<Attribute> axes;
   SmallVector<int64_t> counts;
@@ -41,20 +47,29 @@ Value NestExpander::getTile(Value memory, Value slot) {
     axes.push_back(builder.getStringAttr(dim.getAxis()));
     counts.push_back(part->second.count);
   }
-  return PartOp::create(builder, nest.getLoc(), type.getTileType(), memory,
-                        slot, indices, builder.getArrayAttr(axes),
-                        builder.getDenseI64ArrayAttr(counts));
+  return PartOp::create(
+      builder, nest.getLoc(), tile, memory, slot, indices,
+      builder.getArrayAttr(axes), builder.getDenseI64ArrayAttr(counts),
+      stack ? builder.getI64IntegerAttr(stack) : IntegerAttr());
 }
 
 Value NestExpander::getTileAt(Value memory,
                               ArrayRef<std::pair<StringRef, Part>> at,
-                              Value slot) {
+                              Value slot, int64_t stack) {
   llvm::StringMap<Part> before = std::exchange(parts, {});
   for (const auto &[axis, part] : at)
     parts[axis] = part;
-  Value tile = getTile(memory, slot);
+  Value tile = getTile(memory, slot, stack);
   parts = std::move(before);
   return tile;
+}
+
+void NestExpander::whenTrue(Value condition, function_ref<void()> body) {
+  auto branch = scf::IfOp::create(builder, nest.getLoc(), condition,
+                                  /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
 }
 
 NestExpander::Part NestExpander::getPart(ArrayRef<StringAttr> levels,

@@ -39,9 +39,9 @@ struct Arrival {
 
 /// A result whose partial sums go from rank to rank along a shifted loop.
 struct Traveller {
-  Value buffer;                   // as the program names it
-  Value partial;                  // two parts: one made, one on its way out
-  Value incoming;                 // the part that arrives
+  Value buffer;   // as the program names it
+  Value partial;  // two parts: one made, one on its way out
+  Value incoming; // the part that arrives; deferred, all of them
   SmallVector<StringAttr> levels; // what the shifted axis is cut over
   /// Other axes, with what they are cut over, along which outer loops make the
   /// results move: the part that these are at.
@@ -53,6 +53,9 @@ struct TravellingStore {
   StoreOp store;
   SmallVector<Traveller> results;
   bool delivered; // straight to the owners, rather than from rank to rank
+  /// Whether a launch of the last step, which makes the rank's own part, puts
+  /// it where it stays.
+  bool staysHome = false;
 };
 
 /// A shifted loop while it is emitted.
@@ -84,6 +87,17 @@ struct Turn {
 struct Departure {
   Value partial, slot;
   size_t turns;
+  bool isWritten; // by the launches of the step, all of it
+  /// At the last step, where it is not null: the memory that it makes the
+  /// rank's own part in, and whether that holds the sum of others.
+  Value isLast = {}, home = {}, homeSlot = {};
+  bool addsAtHome = false;
+};
+
+/// Partial results of an output that are merged once, at the end.
+struct Waiting {
+  Value slots;
+  int64_t count;
 };
 
 /// Where a launch puts one of its results.
@@ -91,6 +105,7 @@ struct LaunchTarget {
   Value tile;
   bool overwrites = false;  // when it is the first of all that merge there
   SmallVector<Value> turns; // these are 0 then
+  Value unless = {};        // and this does not hold
 };
 
 /// Whether some cut of an axis falls within the groups of a dimension.
@@ -139,7 +154,8 @@ private:
   bool travels(StoreOp store, LoopAttr loop);
   LogicalResult addTravellers(LoopAttr loop);
   Value getTravelTile(const ShiftedLoop &shifted, const Traveller &traveller,
-                      Value memory, Value part, Value slot = {});
+                      Value memory, Value part, Value slot = {},
+                      int64_t stack = 0);
   Value reshard(Value source, PlacementAttr to, Value target = {});
   SmallVector<StringAttr> getParallelLevels(StringRef axis);
   PlacementAttr getTouchedPlacement(BufferType type);
@@ -166,6 +182,12 @@ private:
   void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
                      MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
+  void mergeAll(StoreOp store, ArrayRef<Value> stacks, ArrayRef<Value> to,
+                bool overwrites = true);
+  /// Where the whole result of a store goes, in its own type if it can.
+  Value makeResult(StoreOp store, size_t result, PlacementAttr placement);
+  void whenTrue(Value condition, function_ref<void()> body);
+  int64_t getChunks(LoopAttr loop);
   LogicalResult emitLoops(size_t at);
   ShiftedLoop describeShift(LoopAttr loop);
   LogicalResult emitRing(size_t at);
@@ -191,7 +213,10 @@ private:
   void waitForAll(SmallVectorImpl<Value> &tokens);
   std::pair<Value, Value> getDelivery(const ShiftedLoop &shifted, Value part);
   Value getTotalTile(const ShiftedLoop &shifted, const Traveller &traveller);
-  void openTravel(const ShiftedLoop &shifted);
+  int64_t getClosing(const ShiftedLoop &shifted);
+  Value getArrivalTile(const ShiftedLoop &shifted, const TravellingStore &moved,
+                       const Traveller &traveller, const RingStep &step);
+  bool sumsFirst(const ShiftedLoop &shifted, const TravellingStore &moved);
   void startTravel(const ShiftedLoop &shifted, const RingStep &step,
                    SmallVectorImpl<Value> &tokens);
   void mergeTravel(const ShiftedLoop &shifted, const RingStep &step);
@@ -199,6 +224,16 @@ private:
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
   bool writesAll(StoreOp store);
+  bool writesStep(StoreOp store, LoopAttr loop);
+  int64_t countPartials(Value buffer);
+  bool comesInPieces(Value buffer);
+  bool canRound(StoreOp store, size_t result);
+  bool rounds(StoreOp store, size_t result);
+  FailureOr<Type> getWaitingType(StoreOp store, size_t result);
+  LogicalResult startWaiting(StoreOp store, size_t result);
+  BufferType getWideType(StoreOp store, size_t result);
+  bool isDelivered(Value buffer, LoopAttr loop);
+  LoopAttr getOnlyRound(StoreOp store);
   bool travelsInside(StoreOp store, LoopAttr loop);
   LaunchTarget getTarget(KernelOp kernel, OpOperand &use);
   void emitVariants(ArrayRef<LaunchTarget> targets,
@@ -238,11 +273,11 @@ private:
 
   /// The tile of `memory` that the current iteration works on; only what is cut
   /// by now is restricted.
-  Value getTile(Value memory, Value slot = {});
+  Value getTile(Value memory, Value slot = {}, int64_t stack = 0);
   /// The tile of `memory` at these parts of these axes, and all that it holds
   /// of the others.
   Value getTileAt(Value memory, ArrayRef<std::pair<StringRef, Part>> at,
-                  Value slot = {});
+                  Value slot = {}, int64_t stack = 0);
   /// The part of this rank in a cut over `levels`, with `member` in place of
   /// its group rank on `level`. Inside the rings over `axis`, the parts that
   /// the outer ones are at stand in place of its ranks on their levels.
@@ -290,6 +325,8 @@ private:
   SmallVector<Turn> turns;
   /// The stores whose launches write all of the memory that they merge in.
   DenseSet<Operation *> written;
+  /// The outputs whose partial results of this rank are merged at the end.
+  DenseMap<Value, Waiting> waiting;
   /// What all launches of a kernel work in, one after the other.
   DenseMap<Operation *, Value> scratches;
   /// Where the tile of each input is read, and each output merged.

@@ -309,6 +309,11 @@ Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
   return startExchange(member.level, current, to, target, from, more);
 }
 
+/// Into how many chunks the work of a step is cut: as what arrives is.
+int64_t NestExpander::getChunks(LoopAttr loop) {
+  return rings[loop.getName()].empty() ? 1 : loop.getShift().getChunks();
+}
+
 /// A shifted loop, but for the part that this rank starts with.
 ShiftedLoop NestExpander::describeShift(LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
@@ -349,7 +354,6 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   for (const Ring &member : rings[loop.getName()])
     openRing(shifted, member, tokens);
   waitForAll(tokens);
-  openTravel(shifted);
 
   Value zero = constant(0), count = constant(shifted.steps), one = constant(1);
   auto steps = scf::ForOp::create(builder, loc, zero, count, one);
@@ -373,8 +377,7 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     std::optional<Part> chunk;
     scf::ForOp chunks;
     startTravel(shifted, step, tokens);
-    if (int64_t number = loop.getShift().getChunks();
-        number > 1 && !rings[loop.getName()].empty()) {
+    if (int64_t number = getChunks(loop); number > 1) {
       chunks = scf::ForOp::create(builder, loc, zero, constant(number), one);
       builder.setInsertionPointToStart(chunks.getBody());
       chunk = Part{chunks.getInductionVar(), number};

@@ -119,9 +119,6 @@ LogicalResult NestExpander::checkDivided(StoreOp store) {
 /// A result that a parallel loop reduces needs its ranks to merge.
 LogicalResult NestExpander::checkStores() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
-    if (store.getDeferred())
-      return store.emitOpError()
-             << "defers its merge, which this version does not lower yet";
     if (isa_and_nonnull<FlatSymbolRefAttr>(store.getMerge().value_or(nullptr)))
       return store.emitOpError()
              << "has a merge given by the user, which this version does not "

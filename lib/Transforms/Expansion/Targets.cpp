@@ -59,6 +59,23 @@ bool NestExpander::writesAll(StoreOp store) {
   return true;
 }
 
+/// Whether the launches of each step of a loop write all of what leaves after
+/// it: no loop around it takes the rest of it in turn.
+bool NestExpander::writesStep(StoreOp store, LoopAttr loop) {
+  if (!written.contains(store) || travelsInside(store, loop))
+    return false;
+  for (LoopAttr outer : loops) {
+    if (outer == loop)
+      return true;
+    if (outer.isParallel() || outer.getParts() == 1 || travels(store, outer))
+      continue;
+    for (Value buffer : store.getBuffers())
+      if (findDim(cast<BufferType>(buffer.getType()), outer.getAxes().front()))
+        return false;
+  }
+  return true;
+}
+
 /// Whether a loop inside of `loop` makes the results of a store travel, too.
 bool NestExpander::travelsInside(StoreOp store, LoopAttr loop) {
   auto at = llvm::find(loops, loop);
@@ -77,14 +94,34 @@ LaunchTarget NestExpander::getTarget(KernelOp kernel, OpOperand &use) {
     const Departure &step = leaving->second.back();
     target.tile = getTile(step.partial, step.slot);
     around = around.drop_front(step.turns);
+    target.overwrites = step.isWritten;
+    if (step.isLast) {
+      Value home = getTile(step.home, step.homeSlot);
+      target.tile = arith::SelectOp::create(builder, nest.getLoc(), step.isLast,
+                                            home, target.tile);
+      if (step.addsAtHome)
+        target.unless = step.isLast;
+    }
   } else {
-    target.tile = getTile(memory[buffer]);
+    target.overwrites = written.contains(store) && !entersOnce(kernel);
   }
-  target.overwrites = written.contains(store) && !entersOnce(kernel);
-  for (const Turn &turn : around)
-    if (turn.count != 1 &&
-        !cast<BufferType>(buffer.getType()).hasAxis(turn.axis))
-      target.turns.push_back(turn.index);
+  Value number; // of the partial result
+  for (const Turn &turn : around) {
+    if (turn.count == 1 ||
+        cast<BufferType>(buffer.getType()).hasAxis(turn.axis))
+      continue;
+    target.turns.push_back(turn.index);
+    number = number ? add(mul(number, turn.count), turn.index) : turn.index;
+  }
+  if (target.tile)
+    return target;
+  auto held = waiting.find(buffer);
+  if (held == waiting.end() || entersOnce(kernel)) {
+    target.tile = getTile(memory[buffer]);
+    return target;
+  }
+  target.tile = getTile(held->second.slots, number);
+  target.turns.clear();
   return target;
 }
 
@@ -95,30 +132,40 @@ void NestExpander::emitVariants(ArrayRef<LaunchTarget> targets,
   Location loc = nest.getLoc();
   SmallVector<bool> overwrites;
   // The results that are not decided yet, by what decides them.
-  SmallVector<std::pair<ArrayRef<Value>, SmallVector<size_t>>> open;
+  struct Choice {
+    const LaunchTarget &by;
+    SmallVector<size_t> results;
+  };
+  SmallVector<Choice> open;
   for (auto [i, target] : llvm::enumerate(targets)) {
-    overwrites.push_back(target.overwrites && target.turns.empty());
-    if (!target.overwrites || target.turns.empty())
+    bool always = target.turns.empty() && !target.unless;
+    overwrites.push_back(target.overwrites && always);
+    if (!target.overwrites || always)
       continue;
-    ArrayRef<Value> by = target.turns;
-    auto same =
-        llvm::find_if(open, [&](auto &each) { return each.first == by; });
+    auto same = llvm::find_if(open, [&](const Choice &each) {
+      return each.by.turns == target.turns && each.by.unless == target.unless;
+    });
     if (same == open.end())
-      open.push_back({by, {i}});
+      open.push_back({target, {i}});
     else
-      same->second.push_back(i);
+      same->results.push_back(i);
   }
   auto decide = [&](auto &&decide, size_t number) -> void {
     if (number == open.size())
       return emit(overwrites);
-    auto &[by, results] = open[number];
+    const auto &[by, results] = open[number];
     Value first;
-    for (Value index : by) {
-      Value isFirst = arith::CmpIOp::create(
-          builder, loc, arith::CmpIPredicate::eq, index, constant(0));
-      first =
-          first ? arith::AndIOp::create(builder, loc, first, isFirst) : isFirst;
-    }
+    auto require = [&](Value condition) {
+      first = first ? arith::AndIOp::create(builder, loc, first, condition)
+                    : condition;
+    };
+    for (Value index : by.turns)
+      require(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                    index, constant(0)));
+    if (by.unless)
+      require(arith::XOrIOp::create(
+          builder, loc, by.unless,
+          arith::ConstantIntOp::create(builder, loc, 1, 1)));
     auto branch =
         scf::IfOp::create(builder, loc, first, /*withElseRegion=*/true);
     for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {

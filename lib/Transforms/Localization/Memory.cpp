@@ -110,6 +110,29 @@ Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
   return castTile(builder, tile);
 }
 
+/// The same frame in each of several slots, along a dimension of its own.
+Value ProgramLocalizer::makeStack(Value frame, int64_t slots,
+                                  int64_t slotElements, ArrayRef<Value> sizes) {
+  SmallVector<Value> strides{constant(1)};
+  for (Value size : llvm::reverse(sizes.drop_front(sizes.empty() ? 0 : 1)))
+    strides.push_back(mul(strides.back(), size));
+  if (sizes.empty())
+    strides.clear();
+  strides.push_back(constant(slotElements));
+  std::reverse(strides.begin(), strides.end());
+  SmallVector<OpFoldResult> all{constant(slots)},
+      steps(strides.begin(), strides.end());
+  all.append(sizes.begin(), sizes.end());
+  SmallVector<int64_t> dynamic(all.size(), ShapedType::kDynamic);
+  auto layout = StridedLayoutAttr::get(program.getContext(),
+                                       ShapedType::kDynamic, dynamic);
+  auto type = MemRefType::get(
+      dynamic, cast<MemRefType>(frame.getType()).getElementType(), layout);
+  return memref::ReinterpretCastOp::create(builder, program.getLoc(), type,
+                                           frame, OpFoldResult(constant(0)),
+                                           all, steps);
+}
+
 LogicalResult ProgramLocalizer::convert(AllocOp op) {
   BufferType type = op.getBuffer().getType();
   SmallVector<int64_t> sizes;
@@ -267,6 +290,18 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
   Value frame =
       makeView(memory.bytes, shift, memory.type.getElementType(), held);
   tile.frame = castTile(builder, frame);
+  if (std::optional<int64_t> slots = op.getStack()) {
+    frame = makeStack(frame, *slots,
+                      memory.slotBytes / getBytes(memory.type.getElementType()),
+                      held);
+    Value count = constant(*slots);
+    tile.extents.insert(tile.extents.begin(),
+                        Extent{{}, {}, constant(0), count, count});
+    offsets.insert(offsets.begin(), constant(0));
+    sizes.insert(sizes.begin(), count);
+    tile.frame = frame;
+    all = false;
+  }
   // What is in pieces stands for all of its memory until it is taken apart.
   bool inPieces = llvm::any_of(
       tile.extents, [](const Extent &extent) { return extent.inPieces; });

@@ -98,6 +98,8 @@ private:
   Value makeView(Value bytes, Value shift, Type element, ArrayRef<Value> sizes);
   Value makeSubview(Value frame, ArrayRef<Value> offsets,
                     ArrayRef<Value> sizes);
+  Value makeStack(Value frame, int64_t slots, int64_t slotElements,
+                  ArrayRef<Value> sizes);
   /// Memory of the plan that holds tiles up to these sizes, in each slot.
   FailureOr<Value> makeBytes(Operation *op, ArrayRef<int64_t> sizes,
                              Type element, int64_t slots, int64_t &slotBytes);

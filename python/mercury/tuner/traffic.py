@@ -203,6 +203,9 @@ class _Buffer:
             level: axis for level, axis in places.items() if _is_parallel(loops, axis, level)
         }
         width = max(4, DTYPE_BYTES[self.buffer.dtype])
+        waiting = dict(self.placed.deferred).get(self.buffer.name, "")
+        if self._smallest and waiting:
+            width = DTYPE_BYTES.get(waiting, width)
         reduced = [
             level
             for loop in loops
