@@ -285,10 +285,10 @@ func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t
 // CHECK-LABEL: func.func @fill_and_convert(
 // CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xbf16,
 // CHECK: scf.if
-// CHECK: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: %[[MINUSINF:.*]] = arith.constant -8388608 : i32
 // CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %[[N:.*]]:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[A]]
 // CHECK: %[[TILE:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]], sizes: [%c1{{.*}}, %c1{{.*}}, %[[N]]#0, %[[N]]#1], strides: [%c1{{.*}}, %c1{{.*}}, %[[S]]#0, %[[S]]#1]
-// CHECK: call @mercury_kernel_fill_f32_f32_f32(%[[TILE]], %[[MINUSINF]])
+// CHECK: call @mercury_kernel_fill_i32_i32_i32(%[[TILE]], %[[MINUSINF]])
 // CHECK: scf.if
 // CHECK: call @mercury_kernel_copy_f32_f32_bf16(%{{.*}}, %{{.*}}) : (memref<?x?x?x?xf32, {{.*}}>, memref<?x?x?x?xbf16, {{.*}}>) -> ()
 !a = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -11,11 +11,13 @@ from rich.table import Table
 
 from .. import __version__
 from ..errors import MercuryError
+from .bench import bench
 from .cache import cache
 from .check import check
 from .explain import explain
 from .loading import text_of
 from .run import run
+from .simulate import simulate
 from .topology import topology
 from .tune import tune
 
@@ -29,9 +31,11 @@ def cli() -> None:
 
 
 cli.add_command(check)
+cli.add_command(bench)
 cli.add_command(cache)
 cli.add_command(explain)
 cli.add_command(run)
+cli.add_command(simulate)
 cli.add_command(topology)
 cli.add_command(tune)
 

@@ -7,8 +7,8 @@ import re
 from functools import cached_property
 from typing import Any
 
-from ..dsl.builder import Buffer
 from ..dsl.mesh import Mesh
+from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import RunError
 from ..runtime.compiled import Compiled, compile_for

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ..dsl.builder import Buffer
+from ..dsl.nodes import Buffer
 from ..errors import RunError
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..dsl import Mask, Program
-from ..dsl.builder import Buffer, Kernel, Merge, Store
+from ..dsl.nodes import Buffer, Kernel, Merge, Store
 from ..errors import RunError
 
 __all__ = ["draw_on", "rows_dim", "sampled"]

@@ -49,7 +49,8 @@ class Launch:
     inputs
         Only to be read.
     outputs
-        To be merged into: they hold the merge's identity, or what came before.
+        To be merged into: they hold the merge's identity, or what came before. In float32 or
+        float64, or in the buffer's own type where one launch makes all of the result.
     parameters
         Numbers by name: for ``attention_fwd`` its ``scale``, the global positions
         ``at_sq``, ``at_sk``, ``at_h`` and ``at_h/g`` where the tiles begin, the ``group``

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl.builder import Buffer
 from ..dsl.mesh import Mesh
+from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import CompileError, RunError
 from . import events, sim

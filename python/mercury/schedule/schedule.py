@@ -180,6 +180,27 @@ class Schedule:
         """Let a buffer live whole on every rank of a level."""
         return self._add("replicate", f"{quote(buffer)} over {quote(level)}")
 
+    def defer(self, buffer: str, *, partial: str | None = None) -> Schedule:
+        """Merge the partial results of an output once, at the end.
+
+        Each step then writes its own, and one kernel merges them into the output's type:
+        memory for all of them, and no pass over the sum at each step.
+
+        Parameters
+        ----------
+        buffer
+            An output that is merged; of a softmax pair, either.
+        partial
+            Element type in which they wait, as ``"bf16"``; float32 when not given.
+        """
+        if partial is not None and not partial.isidentifier():
+            raise ScheduleError(
+                f"cannot defer the merge of buffer '{buffer}': partial must be a word, got "
+                f"{partial!r}",
+                location=str(here()),
+            )
+        return self._add("defer", quote(buffer) + (f" partial {partial}" if partial else ""))
+
     def split_level(self, level: str, into: Mapping[str, int]) -> Schedule:
         """See one level of the mesh as several; the last is the fastest."""
         parts = ", ".join(f"{quote(name)} = {size}" for name, size in into.items())
