@@ -85,6 +85,40 @@ commir.program @block on @mesh axes(i = 10, j = 9)
 
 // -----
 
+// Of a strided placement a rank holds several parts side by side: how much that
+// is, and where one of them begins, are sums over the parts before.
+// CHECK-LABEL: func.func @strided
+// CHECK: %[[RANK:.*]] = commir.group_rank "gpu"
+// CHECK: %[[PART:.*]] = arith.addi %c4, %[[RANK]]
+// CHECK: %[[HELD:.*]] = scf.for %[[O:.*]] = %c0 to %c2 step %c1 iter_args(%[[SUM:.*]] = %c0) -> (index) {
+// CHECK:   %[[FIRST:.*]] = arith.muli %[[O]], %c4
+// CHECK:   %[[NUMBER:.*]] = arith.addi %{{.*}}, %[[FIRST]]
+// CHECK:   %[[LO10:.*]] = arith.muli %[[NUMBER]], %c10
+// CHECK:   arith.ceildivui %[[LO10]], %c8
+// CHECK:   %[[NEXT:.*]] = arith.addi %[[SUM]], %{{.*}}
+// CHECK:   scf.yield %[[NEXT]]
+// CHECK: }
+// CHECK: %[[WHICH:.*]] = arith.divui %[[PART]], %c4
+// CHECK: %[[BEFORE:.*]] = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// CHECK: memref.view %{{.*}}[%c0][%[[HELD]]]
+// CHECK: commir.fill
+// CHECK: commir.copy
+commir.mesh @mesh(gpu = 4)
+commir.program @strided on @mesh axes(i = 10)
+    inputs(%B: !commir.buffer<[i], f32> inside [i -> (2, gpu)])
+    outputs(%A: !commir.buffer<[i], f32> inside [i -> (2, gpu)]) {
+  %r = commir.group_rank "gpu"
+  %c4 = arith.constant 4 : index
+  %p = arith.addi %c4, %r : index
+  %b = commir.part %B [i : %p of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %a = commir.part %A [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.fill %a with 0.0 : !commir.tile<[i], f32>
+  %c = commir.part %A [i : %p of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %b to %c : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}
+
+// -----
+
 // The levels of a cut are one index, row-major. A finer part of the rank's shard
 // lies at the difference of two bounds.
 // CHECK-LABEL: func.func @finer_part_over_two_levels

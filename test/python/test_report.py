@@ -242,6 +242,17 @@ def test_memory_is_drawn_as_lives_that_do_not_touch_each_other(found):
             assert one is other or apart or before or one.holds == other.holds
 
 
+def test_a_launch_that_overwrites_begins_a_life_and_one_that_merges_goes_on():
+    program = mc.programs.matmul(m=8, n=8, depth=8, dtype="f32")
+    plan = mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("k", "gpu").compile()
+    launch = next(each for each in plan.events(rank=0) if each.kind == "launch")
+    box = replace(launch.outputs[0], memory="arena", owner=0, offset=0)
+    merging = replace(launch, outputs=(box,), overwrites=(False,))
+    writing = replace(merging, overwrites=(True,))
+    lives = blocks([writing, merging, writing, merging, merging])
+    assert [(life.born, life.dies) for life in lives] == [(0, 1), (2, 4)]
+
+
 def test_what_is_no_tag_is_escaped():
     assert tag("p", "<i>", Html("<b>x</b>"), None, ["&"], title='"') == (
         '<p title="&quot;">&lt;i&gt;<b>x</b>&amp;</p>'

@@ -38,6 +38,12 @@ static int64_t getLanes(KernelTypes types) {
   return 16 / std::min(getBytes(types.input), getBytes(types.output));
 }
 
+/// Whether the accumulators are numbers that products are summed in, not only
+/// copied or added.
+static bool computes(KernelTypes types) {
+  return types.accumulator.isF32() || types.accumulator.isF64();
+}
+
 static std::string getInstanceName(StringRef kernel, KernelTypes types) {
   std::string name;
   llvm::raw_string_ostream(name) << kernel << "_" << types.input << "_"
@@ -77,15 +83,14 @@ static std::string getInstanceText(StringRef text, KernelTypes types) {
          << "\n!out = " << types.output << "\n!ins = " << lanes
          << "!in>\n!accs = " << lanes << "!acc>\n!outs = " << lanes
          << "!out>\n";
-  bool computes = types.accumulator.isF32() || types.accumulator.isF64();
   auto [aliases, body] = text.split(kOpening);
   auto [noTypes, walks] = findText("walks").split(kOpening);
   auto [productTypes, products] = findText("products").split(kOpening);
-  if (computes)
+  if (computes(types))
     stream << productTypes;
   stream << aliases << kOpening;
   for (StringRef functions : {walks, products})
-    if (computes || functions == walks)
+    if (computes(types) || functions == walks)
       stream << functions.rtrim().drop_back(); // its closing brace
   auto printNumber = [&](StringRef name, int64_t number) {
     stream << "func.func private @" << name
@@ -104,7 +109,7 @@ static std::string getInstanceText(StringRef text, KernelTypes types) {
   };
   printConversion(stream, "widen_lanes", vectorOf(in), vectorOf(acc));
   printConversion(stream, "narrow_lanes", vectorOf(acc), vectorOf(out));
-  if (computes)
+  if (computes(types))
     printFromLane(stream, acc);
   stream << body;
   return result;
@@ -185,6 +190,12 @@ FailureOr<func::FuncOp> mlir::commir::getOrCreateLauncher(ModuleOp module,
                           << "' for cuda";
   if (failed(checkKernelTypes(kernel, types, loc)))
     return failure();
+  static constexpr StringLiteral kOfAnyType[] = {"accumulate", "copy", "fill"};
+  if (!computes(types) && !llvm::is_contained(kOfAnyType, kernel))
+    return emitError(loc) << "kernel '" << kernel
+                          << "' accumulates in f32 or f64 on a device, got "
+                          << types.accumulator
+                          << "; give its results one of these types";
   OwningOpRef<ModuleOp> instance = parseSourceString<ModuleOp>(
       getInstanceText(text, types), module.getContext());
   if (!instance)

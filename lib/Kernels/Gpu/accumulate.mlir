@@ -5,6 +5,7 @@
 
 !tile = memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>
 !rows = memref<?x?x?x?x!acc, strided<[?, ?, ?, 1], offset: ?>>
+!flat = memref<?x!acc, strided<[1], offset: ?>>
 
 gpu.module @device {
   func.func @blocks(%x: !tile, %y: !tile, %lanes: index) -> index {
@@ -47,11 +48,13 @@ gpu.module @device {
     %first, %step = func.call @walk(%c2) : (index) -> (index, index)
     scf.if %wide {
       %xRows = memref.reinterpret_cast %xBase to offset: [%xAt], sizes: [%count#0, %count#1, %count#2, %count#3], strides: [%xs#0, %xs#1, %xs#2, 1] : memref<!acc> to !rows
-      %yRows = memref.reinterpret_cast %yBase to offset: [%yAt], sizes: [%count#0, %count#1, %count#2, %count#3], strides: [%ys#0, %ys#1, %ys#2, 1] : memref<!acc> to !rows
+      %yFlat = memref.reinterpret_cast %yBase to offset: [%yAt], sizes: [%elements], strides: [1] : memref<!acc> to !flat
       %perRow = arith.divui %count#3, %lanes : index
       %items = arith.divui %elements, %lanes : index
       %held = memref.alloca() : memref<2x!accs>
       %sums = memref.alloca() : memref<2x!accs>
+      // Where in y they go.
+      %places = memref.alloca() : memref<2xindex>
       scf.for %item0 = %first to %items step %step {
         scf.for %u = %c0 to %c2 step %c1 {
           %ahead = arith.muli %u, %c256 : index
@@ -61,8 +64,10 @@ gpu.module @device {
             %i:4 = func.call @place(%item, %count#1, %count#2, %perRow) : (index, index, index, index) -> (index, index, index, index)
             %e = arith.muli %i#3, %lanes : index
             %value = vector.load %xRows[%i#0, %i#1, %i#2, %e] {alignment = 16 : i64} : !rows, !accs
+            %to = func.call @offset(%i#0, %i#1, %i#2, %e, %ys#0, %ys#1, %ys#2) : (index, index, index, index, index, index, index) -> index
+            memref.store %to, %places[%u] : memref<2xindex>
             memref.store %value, %held[%u] : memref<2x!accs>
-            %sum = vector.load %yRows[%i#0, %i#1, %i#2, %e] {alignment = 16 : i64} : !rows, !accs
+            %sum = vector.load %yFlat[%to] {alignment = 16 : i64} : !flat, !accs
             memref.store %sum, %sums[%u] : memref<2x!accs>
           }
         }
@@ -71,12 +76,11 @@ gpu.module @device {
           %item = arith.addi %item0, %ahead : index
           %inside = arith.cmpi ult, %item, %items : index
           scf.if %inside {
-            %i:4 = func.call @place(%item, %count#1, %count#2, %perRow) : (index, index, index, index) -> (index, index, index, index)
-            %e = arith.muli %i#3, %lanes : index
+            %to = memref.load %places[%u] : memref<2xindex>
             %value = memref.load %held[%u] : memref<2x!accs>
             %sum = memref.load %sums[%u] : memref<2x!accs>
             %new = arith.addf %sum, %value : !accs
-            vector.store %new, %yRows[%i#0, %i#1, %i#2, %e] {alignment = 16 : i64} : !rows, !accs
+            vector.store %new, %yFlat[%to] {alignment = 16 : i64} : !flat, !accs
           }
         }
       }

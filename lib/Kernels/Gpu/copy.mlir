@@ -6,7 +6,7 @@
 !from = memref<?x?x?x?x!in, strided<[?, ?, ?, ?], offset: ?>>
 !to = memref<?x?x?x?x!out, strided<[?, ?, ?, ?], offset: ?>>
 !fromRows = memref<?x?x?x?x!in, strided<[?, ?, ?, 1], offset: ?>>
-!toRows = memref<?x?x?x?x!out, strided<[?, ?, ?, 1], offset: ?>>
+!flat = memref<?x!out, strided<[1], offset: ?>>
 
 gpu.module @device {
   func.func @blocks(%x: !from, %y: !to, %lanes: index) -> index {
@@ -20,7 +20,7 @@ gpu.module @device {
     return %blocks : index
   }
 
-  gpu.func @copy(%x: !from, %y: !to) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+  gpu.func @copy(%x: !from, %y: !to) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 3 : i32} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
@@ -50,10 +50,12 @@ gpu.module @device {
     %first, %step = func.call @walk(%c4) : (index) -> (index, index)
     scf.if %wide {
       %xRows = memref.reinterpret_cast %xBase to offset: [%xAt], sizes: [%count#0, %count#1, %count#2, %count#3], strides: [%xs#0, %xs#1, %xs#2, 1] : memref<!in> to !fromRows
-      %yRows = memref.reinterpret_cast %yBase to offset: [%yAt], sizes: [%count#0, %count#1, %count#2, %count#3], strides: [%ys#0, %ys#1, %ys#2, 1] : memref<!out> to !toRows
+      %yFlat = memref.reinterpret_cast %yBase to offset: [%yAt], sizes: [%elements], strides: [1] : memref<!out> to !flat
       %perRow = arith.divui %count#3, %lanes : index
       %items = arith.divui %elements, %lanes : index
       %held = memref.alloca() : memref<4x!ins>
+      // Where in y they go.
+      %places = memref.alloca() : memref<4xindex>
       scf.for %item0 = %first to %items step %step {
         scf.for %u = %c0 to %c4 step %c1 {
           %ahead = arith.muli %u, %c256 : index
@@ -63,6 +65,8 @@ gpu.module @device {
             %i:4 = func.call @place(%item, %count#1, %count#2, %perRow) : (index, index, index, index) -> (index, index, index, index)
             %e = arith.muli %i#3, %lanes : index
             %value = vector.load %xRows[%i#0, %i#1, %i#2, %e] {alignment = 16 : i64} : !fromRows, !ins
+            %to = func.call @offset(%i#0, %i#1, %i#2, %e, %ys#0, %ys#1, %ys#2) : (index, index, index, index, index, index, index) -> index
+            memref.store %to, %places[%u] : memref<4xindex>
             memref.store %value, %held[%u] : memref<4x!ins>
           }
         }
@@ -71,12 +75,11 @@ gpu.module @device {
           %item = arith.addi %item0, %ahead : index
           %inside = arith.cmpi ult, %item, %items : index
           scf.if %inside {
-            %i:4 = func.call @place(%item, %count#1, %count#2, %perRow) : (index, index, index, index) -> (index, index, index, index)
-            %e = arith.muli %i#3, %lanes : index
+            %to = memref.load %places[%u] : memref<4xindex>
             %value = memref.load %held[%u] : memref<4x!ins>
             %widened = func.call @widen_lanes(%value) : (!ins) -> !accs
             %narrowed = func.call @narrow_lanes(%widened) : (!accs) -> !outs
-            vector.store %narrowed, %yRows[%i#0, %i#1, %i#2, %e] {alignment = 16 : i64} : !toRows, !outs
+            vector.store %narrowed, %yFlat[%to] {alignment = 16 : i64} : !flat, !outs
           }
         }
       }

@@ -16,7 +16,7 @@ gpu.module @device {
   }
 
   gpu.func @matmul(%a: !matrix, %b: !matrix, %c: !result)
-      workgroup(%slabA: !slab, %slabB: !slab)
+      workgroup(%slabA: !slab {llvm.align = 16 : i64}, %slabB: !slab {llvm.align = 16 : i64})
       kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

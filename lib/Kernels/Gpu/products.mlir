@@ -220,4 +220,20 @@ gpu.module @device {
     %seen = arith.andi %after, %before : vector<4xi1>
     return %seen : vector<4xi1>
   }
+
+  // A row i of a tile sees its keys i + first <= j < i + last. A bound beyond 2^61
+  // means none; cutting it there keeps the sums from overflowing.
+  func.func private @window(%q0: index, %k0: index, %left: i64, %right: i64) -> (index, index) {
+    %c1 = arith.constant 1 : index
+    %unbounded = arith.constant 2305843009213693952 : i64
+    %leftCut = arith.minsi %left, %unbounded : i64
+    %rightCut = arith.minsi %right, %unbounded : i64
+    %leftIndex = arith.index_cast %leftCut : i64 to index
+    %rightIndex = arith.index_cast %rightCut : i64 to index
+    %ahead = arith.subi %q0, %k0 : index
+    %first = arith.subi %ahead, %leftIndex : index
+    %aheadRight = arith.addi %ahead, %rightIndex : index
+    %last = arith.addi %aheadRight, %c1 : index
+    return %first, %last : index, index
+  }
 }

@@ -61,15 +61,32 @@ gpu.module @device {
     return %aligned : i1
   }
 
+  // a / n and a mod n. Division is dear: most walks can do without.
+  func.func private @split(%a: index, %n: index) -> (index, index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %below = arith.cmpi ult, %a, %n : index
+    %q, %r = scf.if %below -> (index, index) {
+      scf.yield %c0, %a : index, index
+    } else {
+      %unit = arith.cmpi eq, %n, %c1 : index
+      %q1, %r1 = scf.if %unit -> (index, index) {
+        scf.yield %a, %c0 : index, index
+      } else {
+        %q2 = arith.divui %a, %n : index
+        %r2 = arith.remui %a, %n : index
+        scf.yield %q2, %r2 : index, index
+      }
+      scf.yield %q1, %r1 : index, index
+    }
+    return %q, %r : index, index
+  }
   // The place of item `item` among rows of `perRow` items.
   func.func private @place(%item: index, %count1: index, %count2: index, %perRow: index)
       -> (index, index, index, index) {
-    %row = arith.divui %item, %perRow : index
-    %c = arith.remui %item, %perRow : index
-    %ij = arith.divui %row, %count2 : index
-    %k = arith.remui %row, %count2 : index
-    %i = arith.divui %ij, %count1 : index
-    %j = arith.remui %ij, %count1 : index
+    %row, %c = func.call @split(%item, %perRow) : (index, index) -> (index, index)
+    %ij, %k = func.call @split(%row, %count2) : (index, index) -> (index, index)
+    %i, %j = func.call @split(%ij, %count1) : (index, index) -> (index, index)
     return %i, %j, %k, %c : index, index, index, index
   }
 
@@ -87,28 +104,99 @@ gpu.module @device {
     return %first, %step : index, index
   }
 
-  // So many threads that each takes two of a row's chunks: a power of two, at most
+  // The logarithm of so many threads that each takes `per` of a row's chunks: at most
   // a warp.
-  func.func private @group(%chunks: index) -> index {
+  func.func private @group(%chunks: index, %per: index) -> index {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
     %c5 = arith.constant 5 : index
-    %group = scf.for %i = %c0 to %c5 step %c1 iter_args(%g = %c1) -> index {
-      %twice = arith.muli %g, %c2 : index
-      %fewer = arith.cmpi ult, %twice, %chunks : index
-      %next = arith.select %fewer, %twice, %g : index
+    %group = scf.for %i = %c0 to %c5 step %c1 iter_args(%g = %c0) -> index {
+      %taken = arith.shli %per, %g : index
+      %fewer = arith.cmpi ult, %taken, %chunks : index
+      %more = arith.extui %fewer : i1 to i64
+      %one = arith.index_cast %more : i64 to index
+      %next = arith.addi %g, %one : index
       scf.yield %next : index
     }
     return %group : index
   }
   // As many blocks of 256 threads as `rows` rows of `length` elements need.
-  func.func private @row_blocks(%rows: index, %length: index, %lanes: index) -> index {
+  func.func private @row_blocks(%rows: index, %length: index, %lanes: index, %per: index) -> index {
     %c256 = arith.constant 256 : index
     %chunks = arith.ceildivui %length, %lanes : index
-    %group = func.call @group(%chunks) : (index) -> index
-    %perBlock = arith.divui %c256, %group : index
+    %group = func.call @group(%chunks, %per) : (index, index) -> index
+    %perBlock = arith.shrui %c256, %group : index
     %blocks = arith.ceildivui %rows, %perBlock : index
     return %blocks : index
+  }
+  // How a grid walks over rows, each of `length` elements, in chunks of 16 bytes if
+  // they are `wide` and of one element if not, `per` by each thread: the first row of this block, the
+  // distance to its next ones, the number of rows, the logarithm of the threads of a
+  // row, which of them this is, the elements of a chunk.
+  func.func private @walk_rows(%n0: index, %n1: index, %n2: index, %length: index, %wide: i1, %per: index)
+      -> (index, index, index, index, index, index) {
+    %c1 = arith.constant 1 : index
+    %c256 = arith.constant 256 : index
+    %lanes = func.call @lanes() : () -> index
+    %thread = gpu.thread_id x
+    %block = gpu.block_id x
+    %blocks = gpu.grid_dim x
+    %n01 = arith.muli %n0, %n1 : index
+    %rows = arith.muli %n01, %n2 : index
+    %wideChunks = arith.divui %length, %lanes : index
+    %chunks = arith.select %wide, %wideChunks, %length : index
+    %chunk = arith.select %wide, %lanes, %c1 : index
+    %group = func.call @group(%chunks, %per) : (index, index) -> index
+    %perBlock = arith.shrui %c256, %group : index
+    %first = arith.muli %block, %perBlock : index
+    %step = arith.muli %blocks, %perBlock : index
+    %threads = arith.shli %c1, %group : index
+    %mask = arith.subi %threads, %c1 : index
+    %lane = arith.andi %thread, %mask : index
+    return %first, %step, %rows, %group, %lane, %chunk : index, index, index, index, index, index
+  }
+  // The row of this thread among those from `row0` on, and whether it is one; if not,
+  // the first row, so that every thread of a warp does the same.
+  func.func private @row_of_group(%row0: index, %rows: index, %n1: index, %n2: index, %group: index)
+      -> (index, index, index, i1) {
+    %c0 = arith.constant 0 : index
+    %thread = gpu.thread_id x
+    %number = arith.shrui %thread, %group : index
+    %mine = arith.addi %row0, %number : index
+    %inside = arith.cmpi ult, %mine, %rows : index
+    %row = arith.select %inside, %mine, %c0 : index
+    %line, %k = func.call @split(%row, %n2) : (index, index) -> (index, index)
+    %i, %j = func.call @split(%line, %n1) : (index, index) -> (index, index)
+    return %i, %j, %k, %inside : index, index, index, i1
+  }
+  // Whether rows along the last dimension are contiguous, aligned, and of whole chunks
+  // of 16 bytes.
+  func.func private @wide_rows(%x: memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>) -> i1 {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %lanes = func.call @lanes() : () -> index
+    %bytes = func.call @acc_bytes() : () -> index
+    %base, %at, %n:4, %s:4 = memref.extract_strided_metadata %x : memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>> -> memref<!acc>, index, index, index, index, index, index, index, index, index
+    %address = memref.extract_aligned_pointer_as_index %x : memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>> -> index
+    %aligned = func.call @aligned(%address, %at, %bytes, %n#0, %n#1, %n#2, %s#0, %s#1, %s#2)
+        : (index, index, index, index, index, index, index, index, index) -> i1
+    %contiguous = arith.cmpi eq, %s#3, %c1 : index
+    %rest = arith.remui %n#3, %lanes : index
+    %whole = arith.cmpi eq, %rest, %c0 : index
+    %fits = arith.andi %aligned, %whole : i1
+    %wide = arith.andi %fits, %contiguous : i1
+    return %wide : i1
+  }
+
+  // The distance of an element from the first one, its row contiguous.
+  func.func private @offset(%i: index, %j: index, %k: index, %e: index,
+                            %s0: index, %s1: index, %s2: index) -> index {
+    %x0 = arith.muli %i, %s0 : index
+    %x1 = arith.muli %j, %s1 : index
+    %x2 = arith.muli %k, %s2 : index
+    %x01 = arith.addi %x0, %x1 : index
+    %x012 = arith.addi %x01, %x2 : index
+    %offset = arith.addi %x012, %e : index
+    return %offset : index
   }
 }

@@ -46,17 +46,19 @@ int32_t Rank::launch(const char *name,
 int32_t Rank::findFunction(const mercury_rt_device_kernel &kernel,
                            Function &function) {
   LoadedImage &loaded = images[{kernel.image, kernel.image_bytes}];
-  // An address may come back with another program behind it.
+  // An address may come back with another program behind it, in another run.
   auto *bytes = static_cast<const char *>(kernel.image);
   bool isSame =
-      loaded.image.size() == size_t(kernel.image_bytes) &&
-      std::memcmp(loaded.image.data(), bytes, kernel.image_bytes) == 0;
+      loaded.compared ||
+      (loaded.image.size() == size_t(kernel.image_bytes) &&
+       std::memcmp(loaded.image.data(), bytes, kernel.image_bytes) == 0);
   if (!loaded.module || !isSame) {
     loaded = {}; // the module stays: a graph may still launch from it
     loaded.image.assign(bytes, kernel.image_bytes);
     MERCURY_RT_CUDA(
         driver.moduleLoadData(&loaded.module, loaded.image.c_str()));
   }
+  loaded.compared = true;
   auto found = loaded.functions.find(std::string_view(kernel.name));
   if (found != loaded.functions.end()) {
     function = found->second;

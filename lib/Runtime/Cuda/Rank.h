@@ -96,6 +96,7 @@ private:
   struct LoadedImage {
     std::string image;
     Module module = nullptr;
+    bool compared = false; // in this run
     std::map<std::string, Function, std::less<>> functions;
   };
 

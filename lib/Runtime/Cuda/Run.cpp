@@ -22,6 +22,8 @@ int32_t Rank::enter(Stream caller) {
     return firstFailure();
   operations = 0;
   operation = "start of a run";
+  for (auto &[key, loaded] : images)
+    loaded.compared = false;
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   // Runs are in one order, whoever asks for them.
   if (!runs.empty() && caller != lastCaller)

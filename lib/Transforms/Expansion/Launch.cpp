@@ -226,19 +226,26 @@ LogicalResult NestExpander::mergeOnce(StoreOp store) {
     if (!llvm::is_contained(kernels, kernel))
       kernels.push_back(kernel);
   }
-  // The part of each axis that this rank holds of the result.
+  // The part of each axis that this rank holds of the result; of a strided
+  // placement one after the other.
   llvm::StringMap<Part> before = std::exchange(parts, {});
+  OpBuilder::InsertionGuard guard(builder);
   for (Value buffer : store.getBuffers()) {
     int64_t number = cast<BlockArgument>(buffer).getArgNumber();
     for (CutAttr cut : getInside(number).getCuts()) {
-      SmallVector<StringAttr> levels;
-      for (Attribute factor : cut.getFactors()) {
-        auto level = dyn_cast<StringAttr>(factor);
-        if (!level)
-          return needsRule("R8", "what enters once meets a strided placement");
-        levels.push_back(level);
+      if (kernels.empty() || parts.contains(cut.getAxis()))
+        continue;
+      for (Attribute factor : getFactors(mesh, cut)) {
+        if (auto level = dyn_cast<StringAttr>(factor)) {
+          pushPart(cut.getAxis(), getRank(level), mesh.getLevelSize(level));
+          continue;
+        }
+        int64_t count = cast<IntegerAttr>(factor).getInt();
+        Value zero = constant(0), end = constant(count), one = constant(1);
+        auto each = scf::ForOp::create(builder, nest.getLoc(), zero, end, one);
+        builder.setInsertionPointToStart(each.getBody());
+        pushPart(cut.getAxis(), each.getInductionVar(), count);
       }
-      parts[cut.getAxis()] = getPart(levels, StringAttr(), Value());
     }
   }
   LogicalResult result = success();

@@ -21,13 +21,17 @@ Type getElementType(Value value);
 
 /// A buffer whose parts come to a rank one a step of a shifted loop.
 struct Ring {
-  Value buffer;                   // as the program names it
-  Value own;                      // the memory of this rank's shard
-  Value slots;                    // two parts: one being read, one arriving
-  SmallVector<StringAttr> levels; // what the shifted axis is cut over
-  StringAttr level;               // the one of them that this loop moves along
-  Value lease;                   // by which parts are pulled; null: they rotate
-  SmallVector<StringAttr> group; // whom it is given to
+  Value buffer;                        // as the program names it
+  Value own;                           // the memory of this rank's shard
+  SmallVector<Attribute> factors = {}; // how the shifted axis is cut
+  StringAttr level = {};               // the one that this loop moves along
+  SmallVector<StringAttr> group = {};  // who pull; empty: parts rotate
+  Value slots = {}; // two parts: one being read, one arriving
+  Value lease = {}; // by which parts are pulled
+  /// Other axes that loops around the ring run over, and how many parts they
+  /// have made of them by then: only the part at hand moves.
+  SmallVector<std::pair<StringAttr, int64_t>> slice = {};
+  Value packed = {}; // the rank's own of what moves; null: its shard
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others.
@@ -37,15 +41,21 @@ struct Arrival {
   Value slot;
 };
 
+/// What a rank holds of a buffer around some loop.
+struct Held {
+  Value buffer, memory, packed;
+  SmallVector<Arrival> arrived;
+};
+
 /// A result whose partial sums go from rank to rank along a shifted loop.
 struct Traveller {
   Value buffer;   // as the program names it
   Value partial;  // two parts: one made, one on its way out
   Value incoming; // the part that arrives; deferred, all of them
-  SmallVector<StringAttr> levels; // what the shifted axis is cut over
-  /// Other axes, with what they are cut over, along which outer loops make the
+  SmallVector<Attribute> factors; // how the shifted axis is cut
+  /// Other axes, with how they are cut, along which outer loops make the
   /// results move: the part that these are at.
-  SmallVector<std::pair<StringAttr, SmallVector<StringAttr>>> outer;
+  SmallVector<std::pair<StringAttr, SmallVector<Attribute>>> outer;
 };
 
 /// The results of one store that move along a shifted loop.
@@ -66,6 +76,12 @@ struct ShiftedLoop {
   int64_t parts, direction, offset;
   Value phase;       // the part that the rank starts with, before it is wrapped
   int64_t steps = 0; // as many of the parts, in order, as some rank needs
+};
+
+/// A loop that is not parallel, and which part it is at.
+struct Visit {
+  LoopAttr loop;
+  Value part;
 };
 
 /// One step of it.
@@ -151,6 +167,13 @@ private:
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
+  LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring);
+  Value lend(Value own, ArrayRef<StringAttr> group);
+  LogicalResult findSlice(LoopAttr loop, Ring &ring);
+  SmallVector<std::pair<StringRef, Part>> getMoved(const Ring &member,
+                                                   StringAttr axis, Part part);
+  SmallVector<Held, 0> packSlices(const ShiftedLoop &shifted);
+  void returnSlices(const ShiftedLoop &shifted, MutableArrayRef<Held> before);
   bool travels(StoreOp store, LoopAttr loop);
   LogicalResult addTravellers(LoopAttr loop);
   Value getTravelTile(const ShiftedLoop &shifted, const Traveller &traveller,
@@ -158,7 +181,8 @@ private:
                       int64_t stack = 0);
   Value reshard(Value source, PlacementAttr to, Value target = {});
   SmallVector<StringAttr> getParallelLevels(StringRef axis);
-  PlacementAttr getTouchedPlacement(BufferType type);
+  PlacementAttr getTouchedPlacement(BufferType type,
+                                    ArrayRef<LoopAttr> moving = {});
   PlacementAttr getPlacementBesideResult(int64_t buffer);
   /// Where a buffer lives while the nest runs.
   PlacementAttr getInside(int64_t buffer) {
@@ -262,6 +286,7 @@ private:
   }
   bool isParallelOver(StringRef axis, StringRef level);
   bool isShiftedOver(StringRef axis, StringRef level);
+  bool isStriped(StringRef axis);
   bool followsLoops(CutAttr cut);
 
   /// Adds index `value` of `count` as the innermost cut of an axis so far.
@@ -278,15 +303,21 @@ private:
   /// of the others.
   Value getTileAt(Value memory, ArrayRef<std::pair<StringRef, Part>> at,
                   Value slot = {}, int64_t stack = 0);
-  /// The part of this rank in a cut over `levels`, with `member` in place of
-  /// its group rank on `level`. Inside the rings over `axis`, the parts that
-  /// the outer ones are at stand in place of its ranks on their levels.
-  Part getPart(ArrayRef<StringAttr> levels, StringAttr level, Value member,
-               StringRef axis = {});
+  /// The part of this rank in a cut by `factors`, with `member` in place of
+  /// its group rank on `level`. Inside the loops over `axis`, the parts that
+  /// outer rings are at stand in place of its ranks on their levels, and those
+  /// of other loops for the numbers. `level` may have more `members` than
+  /// ranks.
+  Part getPart(ArrayRef<Attribute> factors, StringAttr level, Value member,
+               StringRef axis = {}, int64_t members = 0);
   /// The tile that outer rings brought of a buffer; its own where there are
   /// none.
-  Value getHeldTile(const Ring &ring, std::pair<StringRef, Part> at);
-  int64_t getRanks(ArrayRef<StringAttr> levels);
+  Value getHeldTile(const Ring &ring, ArrayRef<std::pair<StringRef, Part>> at);
+  int64_t countParts(ArrayRef<Attribute> factors);
+  /// Whether it is a number that a loop would be in this cut of its axis.
+  bool isNumberIn(LoopAttr loop, ArrayRef<Attribute> factors);
+  /// Whether the numbers in a cut of an axis are those of loops around `loop`.
+  bool isOpenAround(LoopAttr loop, StringRef axis, ArrayRef<Attribute> factors);
 
   /// Local memory for parts of a buffer.
   Value makeMemory(BufferType type, int64_t slots, PlacementAttr placement,
@@ -320,6 +351,8 @@ private:
   /// Which chunk of its part a shifted loop over an axis works on: its
   /// innermost cut, whatever loops lie between.
   llvm::StringMap<Part> chunksOf;
+  /// What the loops over an axis that are not parallel are at, outermost first.
+  llvm::StringMap<SmallVector<Visit>> visited;
   llvm::StringMap<Value> ranks;
   /// The loops in sequence around what is emitted, outermost first.
   SmallVector<Turn> turns;
@@ -336,6 +369,8 @@ private:
   /// Where the steps of shifted loops, outermost first, find their part of a
   /// buffer.
   DenseMap<Value, SmallVector<Arrival>> arrived;
+  /// The slices of buffers that are at hand, of those that move in slices.
+  DenseMap<Value, Value> packed;
   /// Which part the ring over an axis on a level is at.
   llvm::DenseMap<std::pair<StringRef, StringAttr>, Value> visiting;
   /// The buffers in the ring of each shifted loop.

@@ -187,7 +187,7 @@ void NestExpander::reduceScatter(StoreOp store, StringAttr level,
   struct Scattered {
     Value partial, sum, outgoing, incoming;
     StringRef axis;
-    SmallVector<StringAttr> levels;
+    SmallVector<Attribute> levels;
   };
   SmallVector<Scattered> moved;
   for (auto [axis, result] : llvm::zip_equal(axes, results)) {
@@ -197,14 +197,14 @@ void NestExpander::reduceScatter(StoreOp store, StringAttr level,
     for (Attribute factor : result.placement.getCut(axis)
                                 ? result.placement.getCut(axis).getFactors()
                                 : ArrayRef<Attribute>())
-      if (auto own = dyn_cast<StringAttr>(factor))
-        part.levels.push_back(own);
+      if (isa<StringAttr>(factor))
+        part.levels.push_back(factor);
     part.levels.push_back(level);
     PlacementAttr others = dropCuts(result.placement, axis);
     result.placement = addCut(result.placement, axis, level);
     auto type = cast<BufferType>(part.partial.getType());
     NamedAttribute box(builder.getStringAttr(axis),
-                       builder.getI64IntegerAttr(getRanks(part.levels)));
+                       builder.getI64IntegerAttr(countParts(part.levels)));
     part.outgoing = makeMemory(type, 1, others, box);
     part.incoming = makeMemory(type, atOnce ? size : 1, others, box);
     part.sum = result.memory =

@@ -37,8 +37,7 @@ bool NestExpander::travels(StoreOp store, LoopAttr loop) {
                               });
   return reduced && llvm::all_of(store.getBuffers(), [&](Value buffer) {
            int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-           CutAttr cut = program.getBinding(number).getInside().getCut(
-               loop.getAxes().front());
+           CutAttr cut = getInside(number).getCut(loop.getAxes().front());
            return cut && cut.hasLevel(levels.front());
          });
 }
@@ -107,17 +106,14 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
                                                 "they are merged");
       if (shift.getChunks() != 1)
         return needsRule("R6 in chunks", "only whole parts are lowered");
-      PlacementAttr inside = program.getBinding(number).getInside();
+      PlacementAttr inside = getInside(number);
       Traveller traveller{buffer, {}, {}, {}};
-      for (Attribute factor : inside.getCut(axis).getFactors()) {
-        auto level = dyn_cast<StringAttr>(factor);
-        if (!level)
-          return needsRule("R6 of a strided placement", "a part is in pieces");
-        traveller.levels.push_back(level);
-      }
+      traveller.factors = getFactors(mesh, inside.getCut(axis));
+      if (!isOpenAround(loop, axis, traveller.factors))
+        return needsRule("R6 of a strided placement", "a part is in pieces");
       SmallVector<NamedAttribute> parts{
           {builder.getStringAttr(axis),
-           builder.getI64IntegerAttr(getRanks(traveller.levels))}};
+           builder.getI64IntegerAttr(countParts(traveller.factors))}};
       PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       for (LoopAttr outer : loops) {
         if (outer == loop)
@@ -126,16 +122,13 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
         CutAttr cut = others.getCut(other.getValue());
         if (other == axis || !travels(store, outer) || !cut)
           continue;
-        SmallVector<StringAttr> levels;
-        for (Attribute factor : getFactors(mesh, cut)) {
-          if (!isa<StringAttr>(factor))
-            return needsRule("R6 of a strided placement",
-                             "a part is in pieces");
-          levels.push_back(cast<StringAttr>(factor));
-        }
-        parts.emplace_back(other, builder.getI64IntegerAttr(getRanks(levels)));
+        SmallVector<Attribute> factors = getFactors(mesh, cut);
+        if (!isOpenAround(loop, other, factors))
+          return needsRule("R6 of a strided placement", "a part is in pieces");
+        parts.emplace_back(other,
+                           builder.getI64IntegerAttr(countParts(factors)));
         others = dropCuts(others, other.getValue());
-        traveller.outer.emplace_back(other, levels);
+        traveller.outer.emplace_back(other, factors);
       }
       traveller.partial = makeMemory(type, 2, others, parts);
       traveller.incoming =
@@ -156,10 +149,10 @@ Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
                                   const Traveller &traveller, Value memory,
                                   Value part, Value slot, int64_t stack) {
   SmallVector<std::pair<StringRef, Part>> at;
-  at.emplace_back(shifted.axis,
-                  getPart(traveller.levels, shifted.level, part, shifted.axis));
-  for (const auto &[axis, levels] : traveller.outer)
-    at.emplace_back(axis, getPart(levels, StringAttr(), Value(), axis));
+  at.emplace_back(shifted.axis, getPart(traveller.factors, shifted.level, part,
+                                        shifted.axis));
+  for (const auto &[axis, factors] : traveller.outer)
+    at.emplace_back(axis, getPart(factors, StringAttr(), Value(), axis));
   return getTileAt(memory, at, slot, stack);
 }
 

@@ -28,11 +28,13 @@ Value ProgramLocalizer::getLocalOffset(AxisAttr axis, const Extent &extent,
                                        const Piece &piece, Value number) {
   if (!extent.held.index)
     return piece.begin;
-  if (extent.held.count == extent.asked.count)
+  if (extent.whole)
     return piece.local;
   // A shard of blocks from the front and the back holds its parts so too.
-  Piece held =
-      layouts.piece(axis, extent.held.index, extent.held.count, number);
+  Value shard =
+      layouts.findShard(extent.held, extent.asked.index, extent.asked.count);
+  Piece held = layouts.piece(
+      axis, extent.held, layouts.findPiece(axis, extent.held, shard, number));
   return add(sub(piece.begin, held.begin), held.local);
 }
 
@@ -65,11 +67,6 @@ static ArrayRef<DimAttr> getDims(Value tile) {
   return cast<TileType>(tile.getType()).getDims();
 }
 
-/// How many pieces of an axis there are to run over.
-static int64_t countPieces(AxisAttr axis, Value part, int64_t parts) {
-  return part ? getPieces(axis, parts) : 1;
-}
-
 FailureOr<SmallVector<std::pair<AxisAttr, ProgramLocalizer::Range>>>
 ProgramLocalizer::getAxesInPieces(Operation *op, ArrayRef<Value> operands,
                                   const llvm::StringSet<> &always,
@@ -82,9 +79,9 @@ ProgramLocalizer::getAxesInPieces(Operation *op, ArrayRef<Value> operands,
       if (dim.isConstant())
         continue;
       StringRef name = dim.getAxis();
-      bool forced = always.contains(name) &&
-                    (isDocuments ||
-                     getPieces(program.getAxis(name), extent.asked.count) > 1);
+      bool forced =
+          always.contains(name) &&
+          (isDocuments || getPieces(program.getAxis(name), extent.asked) > 1);
       if (!extent.inPieces && !forced)
         continue;
       if (dim.getDivisor() != 1)
@@ -125,9 +122,9 @@ LogicalResult ProgramLocalizer::forEachPiece(
   llvm::StringMap<Piece> pieces;
   llvm::StringMap<Value> numbers, begins, sizes;
   for (auto &[axis, range] : *axes) {
-    int64_t count = countPieces(axis, range.index, range.count);
+    int64_t count = getPieces(axis, range);
     Value number = count == 1 ? constant(0) : openLoop(constant(count));
-    Piece piece = layouts.piece(axis, range.index, range.count, number);
+    Piece piece = layouts.piece(axis, range, number);
     Value begin = piece.begin, end = piece.end;
     if (documentBegin) {
       begin = arith::MaxSIOp::create(builder, loc, begin, documentBegin);
@@ -168,7 +165,7 @@ LogicalResult ProgramLocalizer::forEachPiece(
                << " parts in its memory; this version does not lower that";
       const Piece &piece = at->second;
       Value offset =
-          isOneInterval(axis)
+          getPieces(axis, extent.asked) == 1 && isOneInterval(axis)
               ? extent.offset
               : getLocalOffset(axis, extent, piece, numbers[axis.getName()]);
       if (documentBegin)
@@ -222,7 +219,7 @@ ProgramLocalizer::fillForPieces(LaunchOp op, ArrayRef<Value> operands,
   for (auto [i, output] : llvm::enumerate(op.getOutputs())) {
     bool several = llvm::any_of(*axes, [&](auto &found) {
       auto &[axis, range] = found;
-      return countPieces(axis, range.index, range.count) > 1 &&
+      return getPieces(axis, range) > 1 &&
              llvm::none_of(getDims(output), [&](DimAttr dim) {
                return !dim.isConstant() && dim.getAxis() == axis.getName();
              });
@@ -284,9 +281,8 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
             continue;
           }
           auto &[axis, range, divisor] = found->second;
-          if (getPieces(axis, range.count) == 1)
-            at.push_back(
-                layouts.begin(axis, range.index, range.count, divisor));
+          if (getPieces(axis, range) == 1)
+            at.push_back(layouts.begin(axis, range, divisor));
           else
             result = op.emitOpError()
                      << "asks for positions of axis '" << axis.getName()

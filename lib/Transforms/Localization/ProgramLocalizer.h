@@ -31,12 +31,8 @@ public:
   LogicalResult localize();
 
 private:
-  /// A part of an axis: shard `index` of `count`, or all of it.
-  struct Range {
-    Value index;
-    int64_t count = 1;
-  };
-  /// The same, with the axis in the layout that it is cut by.
+  using Range = AxisPart;
+  /// A part of an axis, with the axis in the layout that it is cut by.
   struct Shard {
     AxisAttr axis;
     Range range;
@@ -85,13 +81,12 @@ private:
   FailureOr<Range> getHeldRange(Operation *op, const Memory &memory,
                                 AxisAttr axis, Range asked);
   FailureOr<Extent> getExtent(PartOp op, const Memory &memory, DimAttr dim);
-  /// The number of shards of a cut over levels alone.
-  FailureOr<int64_t> getShards(Operation *op, CutAttr cut);
+  /// How a cut divides its axis, without a first shard.
+  Range getForm(CutAttr cut);
   /// The shard of an axis that `placement` gives to the rank at these
   /// coordinates; this rank's on levels that are not named.
-  FailureOr<Shard> getShard(Operation *op, PlacementAttr placement,
-                            StringRef axis,
-                            const llvm::StringMap<Value> &coordinates);
+  Shard getShard(Operation *op, PlacementAttr placement, StringRef axis,
+                 const llvm::StringMap<Value> &coordinates);
   Value getCoordinate(Operation *op, StringAttr level,
                       const llvm::StringMap<Value> &coordinates);
 

@@ -66,10 +66,12 @@ def blocks(events: Sequence[Event]) -> list[Block]:
         for box in event.inputs:
             if box.memory == "arena" and box.owner == event.rank and box.bytes:
                 touch(box, number, until, new=False)
-        for box in event.outputs:
+        # A launch merges into what is there, unless it says otherwise; so does a merge.
+        fresh = event.kind not in {"launch", "accumulate"}
+        written = event.overwrites or (fresh,) * len(event.outputs)
+        for box, new in zip(event.outputs, written, strict=True):
             if box.memory == "arena" and box.owner == event.rank and box.bytes:
-                # A launch and a merge add to what is there.
-                touch(box, number, until, new=event.kind not in {"launch", "accumulate"})
+                touch(box, number, until, new=new)
     return sorted(
         (block for place in lives.values() for block in place),
         key=lambda block: (block.low, block.born),

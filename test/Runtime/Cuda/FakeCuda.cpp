@@ -368,20 +368,29 @@ Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, MemOp *given,
 // Kernels
 //===----------------------------------------------------------------------===//
 
+static bool isPtx(const char *image) {
+  return std::strstr(image, ".version ") && std::strstr(image, ".target sm_");
+}
+
 Result cuModuleLoadData(Module *module, const void *image) {
   FAIL_POINT();
   auto *text = static_cast<const char *>(image);
-  if (std::strncmp(text, "fake", 4) != 0 && !std::strstr(text, ".version"))
-    return 200; // an invalid image: neither a test's own nor PTX
-  *module = reinterpret_cast<Module>(new int);
+  if (std::strncmp(text, "fake", 4) != 0 && !isPtx(text))
+    return 200; // an invalid image
+  *module = reinterpret_cast<Module>(new std::string(text));
   return kSuccess;
 }
 Result cuModuleUnload(Module module) {
-  delete reinterpret_cast<int *>(module);
+  delete reinterpret_cast<std::string *>(module);
   return kSuccess;
 }
-Result cuModuleGetFunction(Function *function, Module, const char *name) {
+Result cuModuleGetFunction(Function *function, Module module,
+                           const char *name) {
   std::lock_guard lock(process().mutex);
+  auto &text = *reinterpret_cast<std::string *>(module);
+  std::string entry = ".entry " + std::string(name) + "(";
+  if (isPtx(text.c_str()) && text.find(entry) == std::string::npos)
+    return 500; // not found
   auto found = process().kernels.find(name);
   if (found == process().kernels.end())
     return 500; // not found
@@ -389,10 +398,15 @@ Result cuModuleGetFunction(Function *function, Module, const char *name) {
   return kSuccess;
 }
 Result cuFuncSetAttribute(Function, int, int) { return kSuccess; }
-Result cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned,
-                      unsigned, unsigned, unsigned, Stream stream,
+Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned, Stream stream,
                       void **arguments, void **) {
   FAIL_POINT();
+  uint64_t threads = uint64_t(blockX) * blockY * blockZ;
+  if (!gridX || !gridY || !gridZ || gridX > INT32_MAX || gridY > 65535 ||
+      gridZ > 65535 || threads == 0 || threads > 1024)
+    return 1; // an invalid value
   Kernel kernel = *reinterpret_cast<Kernel *>(function);
   std::vector<uint64_t> values(kernel.arguments);
   for (int i = 0; i < kernel.arguments; ++i)

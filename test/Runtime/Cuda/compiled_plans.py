@@ -1,0 +1,225 @@
+"""Plans compiled for CUDA, run on fake devices.
+
+    python test/Runtime/Cuda/compiled_plans.py --build build/runtime
+
+BUILD has the tests of the runtime, with the driver and the NCCL that work on host memory. The
+host program is the one that runs on GPUs; each kernel of its PTX is done by the CPU's kernel of
+the same name, which takes the same arguments. Every result must be near float64, and the same
+from a graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import re
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mercury as mc
+import numpy as np
+from mercury import reference
+from mercury.runtime import sim
+from mercury.runtime.compiled import Compiled, compile_for
+from mercury.runtime.dtypes import decode, encode, storage
+from mercury.runtime.trial import limits
+
+ATTENTION = {"b": 1, "h": 4, "group": 2, "sq": 19, "sk": 22, "d": 8, "dv": 5}
+MATMUL = {"m": 13, "n": 9, "depth": 7}
+DECODE = {"b": 2, "h": 4, "group": 2, "sk": 22, "d": 8}
+CASES = [
+    *((name, "gpu=2") for name in ("ring", "gemm-rs", "ulysses", "context-parallel", "tree")),
+    *((name, "gpu=3") for name in ("ring", "gemm-rs-shifted", "ag-gemm-shifted", "async-tp")),
+    *((name, "node=2,gpu=2") for name in ("usp", "hybrid", "double-ring", "cannon", "summa")),
+]
+
+
+class Job(ctypes.Structure):
+    _fields_ = (
+        ("abi_version", ctypes.c_int32),
+        ("number_of_levels", ctypes.c_int64),
+        ("level_sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("level_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("level_is_local", ctypes.POINTER(ctypes.c_int32)),
+        ("rank", ctypes.c_int64),
+        ("device", ctypes.c_int32),
+        ("rendezvous", ctypes.c_char_p),
+        ("arena_bytes", ctypes.c_int64),
+        ("deadline_ms", ctypes.c_int64),
+        ("communicators", ctypes.POINTER(ctypes.c_void_p)),
+        ("make_communicators", ctypes.c_int32),
+        ("kernels", ctypes.c_void_p),
+        ("number_of_kernels", ctypes.c_int64),
+        ("cuda_library", ctypes.c_char_p),
+        ("nccl_library", ctypes.c_char_p),
+    )
+
+
+class Devices:
+    """The fake driver, its kernels, and the runtime."""
+
+    def __init__(self, build: Path) -> None:
+        found = list(build.glob("**/libmercury_rt_fake_cuda.so"))
+        if not found:
+            sys.exit(f"{build} has no libmercury_rt_fake_cuda.so; build the runtime's tests")
+        self.path = str(found[0]).encode()
+        self.fake = ctypes.CDLL(str(found[0]))
+        self.fake.fake_cuda_stream.restype = ctypes.c_void_p
+        self.runtime = ctypes.CDLL(str(sim.library_path()))
+        self.runtime.mercury_rt_last_error.restype = ctypes.c_char_p
+        self.kept: list[Any] = []
+
+    def define_kernels(self, image: bytes, host: Compiled) -> None:
+        """Give each entry of the PTX the CPU's kernel of its name."""
+        self.kept.append(host)
+        for name, parameters in re.findall(
+            r"\.entry (\w+)\((.*?)\)", image.decode(), re.DOTALL
+        ):
+            address = host.jit.lookup(f"_mlir_mercury_kernel_{name}")
+            count = parameters.count(".param")
+            self.fake.fake_cuda_define(name.encode(), count, ctypes.c_void_p(address))
+
+    def allocate(self, contents: np.ndarray[Any, Any]) -> ctypes.c_void_p:
+        memory = ctypes.c_void_p()
+        self.fake.fake_cuda_allocate(
+            ctypes.byref(memory), ctypes.c_uint64(max(contents.nbytes, 1))
+        )
+        ctypes.memmove(memory, contents.ctypes.data, contents.nbytes)
+        return memory
+
+    def run(self, plan: Compiled, shards: list[list[np.ndarray[Any, Any]]]) -> list[str]:
+        """Run on every rank twice, the second time from a graph; results replace shards."""
+        levels = plan.mesh.levels
+        rendezvous = f"/tmp/mercury-test-{uuid.uuid4().hex}".encode()
+        problems: list[str] = []
+
+        def rank_main(rank: int) -> None:
+            job = Job(
+                abi_version=2,
+                number_of_levels=len(levels),
+                level_sizes=(ctypes.c_int64 * len(levels))(*(size for _, size in levels)),
+                level_names=(ctypes.c_char_p * len(levels))(*(n.encode() for n, _ in levels)),
+                rank=rank,
+                device=rank,
+                rendezvous=rendezvous,
+                arena_bytes=plan.arena_bytes,
+                deadline_ms=20_000,
+                make_communicators=1,
+                cuda_library=self.path,
+                nccl_library=self.path,
+            )
+            context = ctypes.c_void_p()
+
+            def check(status: int) -> None:
+                if status:
+                    raise RuntimeError(self.runtime.mercury_rt_last_error().decode())
+
+            memory = [self.allocate(shard) for shard in shards[rank]]
+            buffers = (ctypes.c_void_p * len(memory))(*(m.value for m in memory))
+            entry, library = ctypes.c_void_p(plan.entry), self.runtime
+            caller = ctypes.c_void_p(self.fake.fake_cuda_stream(rank))
+            graph = ctypes.c_void_p()
+            try:
+                check(library.mercury_rt_cuda_open(ctypes.byref(job), ctypes.byref(context)))
+                check(library.mercury_rt_cuda_run(context, entry, buffers, caller))
+                check(library.mercury_rt_cuda_synchronize(context))
+                for shard, made in zip(shards[rank], memory, strict=True):
+                    ctypes.memmove(shard.ctypes.data, made, shard.nbytes)
+                check(
+                    library.mercury_rt_cuda_capture(
+                        context, entry, buffers, ctypes.byref(graph)
+                    )
+                )
+                check(library.mercury_rt_cuda_replay(context, graph, caller))
+                check(library.mercury_rt_cuda_synchronize(context))
+                library.mercury_rt_cuda_graph_free(context, graph)
+                for shard, made in zip(shards[rank], memory, strict=True):
+                    again = np.empty_like(shard)
+                    ctypes.memmove(again.ctypes.data, made, shard.nbytes)
+                    if again.tobytes() != shard.tobytes():
+                        problems.append(f"rank {rank}: a replay gave something else")
+            except RuntimeError as error:
+                problems.append(f"rank {rank}: {error}")
+            library.mercury_rt_cuda_close(context)
+            for made in memory:
+                self.fake.fake_cuda_free(made)
+
+        threads = [threading.Thread(target=rank_main, args=(r,)) for r in range(plan.mesh.size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return problems
+
+
+def check(devices: Devices, strategy: str, mesh: str, dtype: str) -> list[str]:
+    method = mc.strategies.get(strategy)
+    programs: dict[str, Callable[[], Any]] = {
+        "attention": lambda: mc.programs.attention(mask="causal", **ATTENTION, dtype=dtype),
+        "decode_attention": lambda: mc.programs.decode_attention(**DECODE, dtype=dtype),
+        "matmul": lambda: mc.programs.matmul(**MATMUL, dtype=dtype),
+    }
+    program = programs[method.program.name]()
+    schedule = method.schedule(mc.Mesh.parse(mesh), program)
+    plan = compile_for("cuda", schedule._module, program, schedule.mesh)
+    host = compile_for("sim", schedule._module, program, schedule.mesh)
+    devices.define_kernels(plan.image, host)
+    rng = np.random.default_rng(0)
+    inputs = {
+        buffer.name: encode(rng.standard_normal(buffer.shape), buffer.dtype)
+        for buffer in program.inputs
+    }
+    shards = [
+        [
+            plan.layouts[buffer.name].scatter(inputs[buffer.name])[rank]
+            if buffer.name in inputs
+            # What is never written shows.
+            else np.full(plan.layouts[buffer.name].shape(rank), 0xFF, np.uint8).astype(
+                storage(buffer.dtype)
+            )
+            for buffer in program.buffers
+        ]
+        for rank in range(plan.mesh.size)
+    ]
+    problems = devices.run(plan, shards)
+    expected = reference.evaluate(
+        program, {b.name: decode(inputs[b.name], b.dtype) for b in program.inputs}
+    )
+    for number, buffer in enumerate(program.buffers):
+        if buffer.name not in expected:
+            continue
+        parts = [shards[rank][number] for rank in range(plan.mesh.size)]
+        found = decode(plan.layouts[buffer.name].gather(parts), buffer.dtype)
+        error = reference.relative_error(found, expected[buffer.name])
+        if not error <= limits(program)[buffer.name]:
+            problems.append(f"'{buffer.name}' differs from float64 by {error}")
+    return problems
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, required=True, help="of the runtime's tests")
+    parser.add_argument("--only", default="", help="only plans whose name holds this")
+    given = parser.parse_args()
+    devices = Devices(given.build)
+    failed = 0
+    for strategy, mesh in CASES:
+        for dtype in ("f32", "bf16"):
+            name = f"{strategy} {mesh} {dtype}"
+            if given.only not in name:
+                continue
+            start = time.monotonic()
+            problems = check(devices, strategy, mesh, dtype)
+            failed += bool(problems)
+            state = "WRONG" if problems else "right"
+            print(f"{name:34} {state} {time.monotonic() - start:6.1f} s", *problems, sep="\n  ")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
