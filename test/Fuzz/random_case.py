@@ -191,12 +191,16 @@ class Case:
         loop, by = self._pick(still), self._pick(list(self._parallel))
         pulls = self._number(0, 3) == 0
         several = pulls and self._number(0, 4) == 0 and len(self._parallel) > 1
+        results = self._pick(["travel", "travel", "deliver", "fetch"])
+        direction = self._pick([1, 1, -1])
+        # Results come in chunks, or are fetched, when the own part is the last.
+        last = results == "fetch" or (results == "deliver" and self._number(0, 2) == 0)
         options = {
-            "direction": self._pick([1, 1, -1]),
-            "offset": self._pick([0, 0, 1, -1, 2]),
-            "reads": "pull" if pulls else "rotate",
-            "results": self._pick(["travel", "travel", "deliver"]),
-            "chunks": self._pick([1, 2, 3]) if pulls else 1,
+            "direction": direction,
+            "offset": direction if last else self._pick([0, 0, 1, -1, 2]),
+            "reads": "pull" if pulls or last else "rotate",
+            "results": results,
+            "chunks": self._pick([1, 2, 3]) if pulls or last else 1,
         }
         self.schedule.shift(loop, by=list(self._parallel) if several else by, **options)
         self._shifted.add(loop)

@@ -103,6 +103,10 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
       return kernel.emitOpError() << "takes a tile that is not loaded, which "
                                      "this version does not lower yet";
     Value buffer = load.getBuffer();
+    if (Value wide = widened.lookup(buffer)) {
+      inputs.push_back(getTile(wide));
+      continue;
+    }
     Value tile = getTile(memory[buffer]);
     if (auto it = arrived.find(buffer); it != arrived.end())
       for (const Arrival &arrival : it->second) {
@@ -174,9 +178,12 @@ LogicalResult NestExpander::startOutputs() {
       if (wide != type.getElementType() ||
           !isSamePlacement(program, partial, binding.getBoundary()))
         accumulator = makeMemory(getBuffer(type, wide), 1, partial);
-      fillWithIdentity(store, i, getTileAt(accumulator, {}));
       memory[buffer] = accumulator;
     }
+    if (arrivesInPlace(store))
+      continue;
+    for (auto [i, buffer] : llvm::enumerate(store.getBuffers()))
+      fillWithIdentity(store, i, getTileAt(memory[buffer], {}));
   }
   return success();
 }

@@ -19,6 +19,9 @@ namespace mlir::commir {
 /// The element type of a buffer or a tile.
 Type getElementType(Value value);
 
+/// A buffer of the same dimensions with other elements.
+BufferType withElementType(BufferType type, Type element);
+
 /// A buffer whose parts come to a rank one a step of a shifted loop.
 struct Ring {
   Value buffer;                   // as the program names it
@@ -28,6 +31,7 @@ struct Ring {
   StringAttr level;               // the one of them that this loop moves along
   Value lease;                   // by which parts are pulled; null: they rotate
   SmallVector<StringAttr> group; // whom it is given to
+  Value wide; // the part at hand in the buffer's own type; null: it moves so
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others.
@@ -46,13 +50,19 @@ struct Traveller {
   /// Other axes, with what they are cut over, along which outer loops make the
   /// results move: the part that these are at.
   SmallVector<std::pair<StringAttr, SmallVector<StringAttr>>> outer;
+  /// Where a narrower link rounds what leaves, and gives what came its own type
+  /// back; null where it need not.
+  Value outgoing = {}, widened = {};
 };
 
 /// The results of one store that move along a shifted loop.
 struct TravellingStore {
   StoreOp store;
   SmallVector<Traveller> results;
-  bool delivered; // straight to the owners, rather than from rank to rank
+  ResultVia via;
+  /// Whether partial results go straight to the owners, rather than from rank
+  /// to rank.
+  bool isDelivered() const { return via != ResultVia::Travel; }
 };
 
 /// A shifted loop while it is emitted.
@@ -141,6 +151,12 @@ private:
                  MutableArrayRef<Accumulator> results);
   void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
                      MutableArrayRef<Accumulator> results);
+  bool reducesTogether(StoreOp store);
+  void allReduceTogether(StoreOp store, StringAttr level,
+                         ArrayRef<Accumulator> results);
+  void reduceScatterTogether(StoreOp store, StringAttr level,
+                             ArrayRef<StringRef> axes,
+                             MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   LogicalResult emitLoops(size_t at);
   LogicalResult emitRing(size_t at);
@@ -149,10 +165,14 @@ private:
   int64_t countSteps(const ShiftedLoop &shifted);
   bool entersOnce(KernelOp kernel);
   LogicalResult emitSteps(size_t at, const ShiftedLoop &shifted);
+  RingStep getStep(const ShiftedLoop &shifted, Value number);
+  LogicalResult emitStepBody(size_t at, const ShiftedLoop &shifted,
+                             const RingStep &step, std::optional<Part> chunk);
   /// The part that step `step` works on.
   Value getPartAt(const ShiftedLoop &shifted, Value step);
   Value isOwnPart(const ShiftedLoop &shifted, const Ring &member, Value part);
-  Part getPartOf(const ShiftedLoop &shifted, const Ring &member, Value part);
+  Part getPartOf(const ShiftedLoop &shifted, const Ring &member, Value part,
+                 std::optional<Part> chunk = std::nullopt);
   Value getOwnTile(const ShiftedLoop &shifted, const Ring &member, Value part);
   Value getSkew(const ShiftedLoop &shifted, const Ring &member);
   void openRing(const ShiftedLoop &shifted, const Ring &member,
@@ -171,6 +191,34 @@ private:
                    SmallVectorImpl<Value> &tokens);
   void mergeTravel(const ShiftedLoop &shifted, const RingStep &step);
   void closeTravel(const ShiftedLoop &shifted);
+  void narrowDepartures(const ShiftedLoop &shifted, const RingStep &step);
+  std::optional<ResultVia> getResultVia(StoreOp store, LoopAttr loop);
+  bool goesInChunks(StoreOp store, LoopAttr loop);
+  LoopAttr getChunkedLoop(StoreOp store);
+  bool arrivesInPlace(StoreOp store);
+  LogicalResult checkChunks(LoopAttr loop);
+  LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
+  LogicalResult emitChunk(size_t at, const ShiftedLoop &shifted, Value number,
+                          bool own);
+  Value getChunkTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                     Value memory, Value part, Value chunk, Value slot = {});
+  void startDelivery(const ShiftedLoop &shifted, Value number, bool direct,
+                     SmallVectorImpl<Value> &tokens,
+                     SmallVectorImpl<Value> &opened);
+  void mergeDelivery(const ShiftedLoop &shifted, Value number, bool direct);
+  Type getLinkType(LoopAttr loop, Type type);
+  LogicalResult checkLink(LoopAttr loop);
+  LogicalResult narrowRing(LoopAttr loop, PlacementAttr inside, Ring &ring);
+  void widenArrival(const ShiftedLoop &shifted, const Ring &member,
+                    const RingStep &step, std::optional<Part> chunk);
+  bool isOutermost(BufferType type, StringRef axis);
+  bool isLogSumExp(StoreOp store, size_t result);
+  void makeTravelMemory(StoreOp store, LoopAttr loop, PlacementAttr others,
+                        ArrayRef<NamedAttribute> parts, Traveller &traveller);
+  Value narrowTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                   Value tile, Value part);
+  Value widenTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                  Value tile, Value part);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
   FailureOr<Value> makeScratch(KernelOp kernel);
@@ -265,6 +313,8 @@ private:
   /// Where the steps of shifted loops, outermost first, find their part of a
   /// buffer.
   DenseMap<Value, SmallVector<Arrival>> arrived;
+  /// Buffers of which a narrower type moves: where their part is widened.
+  DenseMap<Value, Value> widened;
   /// Which part the ring over an axis on a level is at.
   llvm::DenseMap<std::pair<StringRef, StringAttr>, Value> visiting;
   /// The buffers in the ring of each shifted loop.

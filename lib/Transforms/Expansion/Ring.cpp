@@ -26,7 +26,7 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
   StringRef name = getName(buffer);
   BufferType type = program.getBufferType(buffer);
   Value argument = program.getBody().getArgument(buffer);
-  Ring ring{argument, memory[argument], {}, {}, {}, {}, {}};
+  Ring ring{argument, memory[argument], {}, {}, {}, {}, {}, {}};
   int64_t shards = 1;
   for (Attribute factor : getFactors(mesh, movement.cut)) {
     auto level = dyn_cast<StringAttr>(factor);
@@ -54,9 +54,10 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     for (StringAttr level : getRingLevels(loop))
       if (llvm::is_contained(ring.levels, level))
         moves.emplace_back(loop, level);
-    if (shift.getLink() && shift.getLink() != getElementType(ring.own))
-      return needsRule("R3 with a link type",
-                       "parts travel as they are stored");
+    if (!moves.empty() &&
+        shift.getLink() != moves.front().first.getShift().getLink())
+      return needsRule("R9 by two link types",
+                       "'" + name + "' moves in two types along one axis");
     bool inTiles = llvm::any_of(loops, [&](LoopAttr inner) {
       return inner != loop && inner.isOver(loop.getAxes().front()) &&
              !inner.isParallel() && !inner.getShift() && inner.getParts() > 1;
@@ -95,6 +96,9 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
   StringAttr axis = moves.back().first.getAxes().front();
   NamedAttribute part(axis, builder.getI64IntegerAttr(count));
   PlacementAttr others = dropCuts(getInside(buffer), axis.getValue());
+  auto wide = cast<BufferType>(ring.own.getType());
+  if (failed(narrowRing(moves.front().first, getInside(buffer), ring)))
+    return failure();
   auto local = cast<BufferType>(ring.own.getType());
   if (pulls) {
     for (auto [loop, level] : moves)
@@ -102,16 +106,18 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     if (!isInMeshOrder(ring.group))
       return needsRule("R3 by pull", "loops over levels in another order than "
                                      "the mesh's");
-    ring.lease = LeaseOpenOp::create(
-        builder, nest.getLoc(), LeaseType::get(nest.getContext()), ring.own,
-        builder.getArrayAttr(
-            SmallVector<Attribute>(ring.group.begin(), ring.group.end())));
+    ring.lease =
+        LeaseOpenOp::create(builder, nest.getLoc(), ring.own,
+                            builder.getArrayAttr(SmallVector<Attribute>(
+                                ring.group.begin(), ring.group.end())));
     leases.push_back(ring.lease);
     moves.erase(moves.begin(), moves.end() - 1);
   }
   for (auto [loop, level] : moves) {
     ring.level = level;
     ring.slots = makeMemory(local, /*slots=*/2, others, part);
+    if (local != wide && loop == moves.back().first)
+      widened[argument] = ring.wide = makeMemory(wide, 1, others, part);
     rings[loop.getName()].push_back(ring);
   }
   return success();
@@ -127,9 +133,10 @@ Value NestExpander::getPartAt(const ShiftedLoop &shifted, Value step) {
 }
 
 /// Part `part` of the shifted loop in the cut of a buffer: among the parts that
-/// the outer rings are at.
+/// the outer rings are at. Or one chunk of it.
 NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
-                                           const Ring &member, Value part) {
+                                           const Ring &member, Value part,
+                                           std::optional<Part> chunk) {
   Part found;
   for (StringAttr level : member.levels) {
     Value index = part;
@@ -142,6 +149,10 @@ NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
     }
     found.index = found.index ? add(mul(found.index, size), index) : index;
     found.count *= size;
+  }
+  if (chunk) {
+    found.index = add(mul(found.index, chunk->count), chunk->index);
+    found.count *= chunk->count;
   }
   return found;
 }
@@ -205,12 +216,8 @@ Value NestExpander::startPull(const ShiftedLoop &shifted, const Ring &member,
   }
   Value theirs = LeaseMemoryOp::create(builder, loc, member.own.getType(),
                                        member.lease, peer);
-  Part whole = getPartOf(shifted, member, part);
-  if (chunk) {
-    whole.index = add(mul(whole.index, chunk->count), chunk->index);
-    whole.count *= chunk->count;
-  }
-  std::pair<StringRef, Part> at(shifted.axis, whole);
+  std::pair<StringRef, Part> at(shifted.axis,
+                                getPartOf(shifted, member, part, chunk));
   Value source = getTileAt(theirs, at);
   Value target = getTileAt(member.slots, at, slot);
   ++transfers;
@@ -334,14 +341,68 @@ LogicalResult NestExpander::emitRing(size_t at) {
   return emitSteps(at, shifted);
 }
 
+/// One step, or one chunk of its part: what the next step needs arrives while
+/// this one works.
+LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
+                                         const RingStep &step,
+                                         std::optional<Part> chunk) {
+  LoopAttr loop = shifted.loop;
+  StringRef axis = shifted.axis.getValue();
+  ArrayRef<Ring> members = rings[loop.getName()];
+  SmallVector<Value> arriving;
+  for (const Ring &member : members)
+    arriving.push_back(startArrival(shifted, member, step, chunk));
+  for (const Ring &member : members)
+    widenArrival(shifted, member, step, chunk);
+  for (const Ring &member : members)
+    arrived[member.buffer].push_back(
+        {isOwnPart(shifted, member, step.part), member.slots, step.slot});
+  Part before = parts.lookup(axis);
+  pushPart(axis, step.part, shifted.parts);
+  if (chunk)
+    chunksOf[axis] = *chunk;
+  for (StringAttr level : getRingLevels(loop))
+    visiting[{axis, level}] = step.part;
+  LogicalResult result = emitLoops(at + 1);
+  for (StringAttr level : getRingLevels(loop))
+    visiting.erase({axis, level});
+  parts[axis] = before;
+  chunksOf.erase(axis);
+  for (const Ring &member : members)
+    arrived[member.buffer].pop_back();
+  // Behind whatever loops lie inside, in the block of this step.
+  waitForAll(arriving);
+  return result;
+}
+
+RingStep NestExpander::getStep(const ShiftedLoop &shifted, Value number) {
+  Location loc = nest.getLoc();
+  auto slotAt = [&](Value step) -> Value {
+    return arith::RemUIOp::create(builder, loc, step, constant(2));
+  };
+  RingStep step;
+  step.step = number;
+  step.part = getPartAt(shifted, number);
+  step.slot = slotAt(number);
+  step.next = add(number, constant(1));
+  step.nextPart = getPartAt(shifted, step.next);
+  step.nextSlot = slotAt(step.next);
+  step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                    step.next, constant(shifted.steps));
+  return step;
+}
+
 LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   Location loc = nest.getLoc();
   LoopAttr loop = shifted.loop;
-  StringRef axis = shifted.axis.getValue();
   SmallVector<Value> tokens;
   for (const Ring &member : rings[loop.getName()])
     openRing(shifted, member, tokens);
   waitForAll(tokens);
+  if (llvm::any_of(travellers[loop.getName()], [&](const auto &moved) {
+        return goesInChunks(moved.store, loop);
+      }))
+    return emitChunks(at, shifted);
   openTravel(shifted);
 
   Value zero = constant(0), count = constant(shifted.steps), one = constant(1);
@@ -350,51 +411,20 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(steps.getBody());
-    auto slotAt = [&](Value step) -> Value {
-      return arith::RemUIOp::create(builder, loc, step, constant(2));
-    };
-    RingStep step;
-    step.step = steps.getInductionVar();
-    step.part = getPartAt(shifted, step.step);
-    step.slot = slotAt(step.step);
-    step.next = add(step.step, one);
-    step.nextPart = getPartAt(shifted, step.next);
-    step.nextSlot = slotAt(step.next);
-    step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
-                                      step.next, count);
-    // Work on a chunk of this part hides the arrival of that of the next.
-    std::optional<Part> chunk;
-    scf::ForOp chunks;
+    RingStep step = getStep(shifted, steps.getInductionVar());
     startTravel(shifted, step, tokens);
-    if (int64_t number = loop.getShift().getChunks();
-        number > 1 && !rings[loop.getName()].empty()) {
-      chunks = scf::ForOp::create(builder, loc, zero, constant(number), one);
+    // Work on a chunk of this part hides the arrival of that of the next.
+    int64_t number = loop.getShift().getChunks();
+    if (number > 1 && !rings[loop.getName()].empty()) {
+      auto chunks =
+          scf::ForOp::create(builder, loc, zero, constant(number), one);
+      OpBuilder::InsertionGuard inside(builder);
       builder.setInsertionPointToStart(chunks.getBody());
-      chunk = Part{chunks.getInductionVar(), number};
+      result = emitStepBody(at, shifted, step,
+                            Part{chunks.getInductionVar(), number});
+    } else {
+      result = emitStepBody(at, shifted, step, std::nullopt);
     }
-    SmallVector<Value> arriving;
-    for (const Ring &member : rings[loop.getName()]) {
-      arriving.push_back(startArrival(shifted, member, step, chunk));
-      arrived[member.buffer].push_back(
-          {isOwnPart(shifted, member, step.part), member.slots, step.slot});
-    }
-    Part before = parts.lookup(axis);
-    pushPart(axis, step.part, shifted.parts);
-    if (chunk)
-      chunksOf[axis] = *chunk;
-    for (StringAttr level : getRingLevels(loop))
-      visiting[{axis, level}] = step.part;
-    result = emitLoops(at + 1);
-    for (StringAttr level : getRingLevels(loop))
-      visiting.erase({axis, level});
-    parts[axis] = before;
-    chunksOf.erase(axis);
-    for (const Ring &member : rings[loop.getName()])
-      arrived[member.buffer].pop_back();
-    if (chunks)
-      builder.setInsertionPoint(chunks.getBody()->getTerminator());
-    waitForAll(arriving);
-    builder.setInsertionPoint(steps.getBody()->getTerminator());
     waitForAll(tokens);
     mergeTravel(shifted, step);
   }

@@ -49,27 +49,20 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       continue;
     ShiftAttr shift = loop.getShift();
     StringRef axis = loop.getAxes().front();
-    TravellingStore moved{store, {}, false};
+    std::optional<ResultVia> via = getResultVia(store, loop);
+    if (!via)
+      return needsRule("R6 by travel, deliver and fetch",
+                       "the results of one merge move in two ways");
+    if (failed(checkLink(loop)))
+      return failure();
+    TravellingStore moved{store, {}, *via};
+    int64_t chunks = shift.getChunks();
+    bool inChunks = goesInChunks(store, loop);
     if (loop.getParts() != mesh.getLevelSize(getRingLevels(loop).front()))
       return needsRule("R6 with several parts a rank", "J is not the ranks");
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      StringRef name = getName(number);
-      auto via = shift.getVia()
-                     ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
-                     : StringAttr();
-      bool delivered =
-          via ? via == "deliver" : shift.getResults() == ResultVia::Deliver;
-      if (!moved.results.empty() && delivered != moved.delivered)
-        return needsRule("R6 by travel and deliver",
-                         "the results of one merge move in two ways");
-      moved.delivered = delivered;
       auto type = cast<BufferType>(memory[buffer].getType());
-      if (shift.getLink() && shift.getLink() != type.getElementType())
-        return needsRule("R6 with a link type", "partial results travel as "
-                                                "they are merged");
-      if (shift.getChunks() != 1)
-        return needsRule("R6 in chunks", "only whole parts are lowered");
       PlacementAttr inside = program.getBinding(number).getInside();
       Traveller traveller{buffer, {}, {}, {}};
       for (Attribute factor : inside.getCut(axis).getFactors()) {
@@ -80,7 +73,8 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       }
       SmallVector<NamedAttribute> parts{
           {builder.getStringAttr(axis),
-           builder.getI64IntegerAttr(getRanks(traveller.levels))}};
+           builder.getI64IntegerAttr(getRanks(traveller.levels) *
+                                     (inChunks ? chunks : 1))}};
       PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       for (LoopAttr outer : loops) {
         if (outer == loop)
@@ -100,13 +94,12 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
         others = dropCuts(others, other.getValue());
         traveller.outer.emplace_back(other, levels);
       }
-      traveller.partial = makeMemory(type, 2, others, parts);
-      traveller.incoming = makeMemory(type, 1, others, parts);
+      makeTravelMemory(store, loop, others, parts, traveller);
       moved.results.push_back(traveller);
     }
     travellers[loop.getName()].push_back(moved);
   }
-  return success();
+  return checkChunks(loop);
 }
 
 /// The tile of a traveller's memory for `part` of the ring.
@@ -124,8 +117,8 @@ Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
 /// Nothing has arrived before the first step.
 void NestExpander::openTravel(const ShiftedLoop &shifted) {
   for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
-    Value part = moved.delivered ? getRank(shifted.level)
-                                 : getPartAt(shifted, constant(0));
+    Value part = moved.isDelivered() ? getRank(shifted.level)
+                                     : getPartAt(shifted, constant(0));
     for (auto [i, traveller] : llvm::enumerate(moved.results))
       fillWithIdentity(
           moved.store, i,
@@ -149,13 +142,15 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
   for (TravellingStore &moved : stores) {
     Value to = wrap(add(rank, constant(-d)), n);
     Value from = wrap(add(rank, constant(d)), n);
-    if (moved.delivered)
+    if (moved.isDelivered())
       std::tie(to, from) = getDelivery(shifted, lastPart);
     for (auto [i, traveller] : llvm::enumerate(moved.results)) {
-      Value leaving = getTravelTile(shifted, traveller, traveller.partial,
-                                    lastPart, step.nextSlot);
+      Value made = traveller.outgoing ? traveller.outgoing : traveller.partial;
+      Value leaving =
+          getTravelTile(shifted, traveller, made, lastPart,
+                        traveller.outgoing ? Value() : step.nextSlot);
       Value coming = getTravelTile(shifted, traveller, traveller.incoming,
-                                   moved.delivered ? rank : step.part);
+                                   moved.isDelivered() ? rank : step.part);
       tokens.push_back(
           startExchange(shifted.level, leaving, to, coming, from, started));
       fillWithIdentity(moved.store, i,
@@ -194,16 +189,42 @@ void NestExpander::mergeTravel(const ShiftedLoop &shifted,
     SmallVector<Value> came, sums;
     for (const Traveller &traveller : moved.results) {
       departing[traveller.buffer].pop_back();
-      came.push_back(
-          getTravelTile(shifted, traveller, traveller.incoming,
-                        moved.delivered ? getRank(shifted.level) : step.part));
-      sums.push_back(moved.delivered
+      Value part = moved.isDelivered() ? getRank(shifted.level) : step.part;
+      Value arrived =
+          getTravelTile(shifted, traveller, traveller.incoming, part);
+      came.push_back(widenTile(shifted, traveller, arrived, part));
+      sums.push_back(moved.isDelivered()
                          ? getTotalTile(shifted, traveller)
                          : getTravelTile(shifted, traveller, traveller.partial,
                                          step.part, step.slot));
     }
     merge(moved.store, came, sums);
   }
+  narrowDepartures(shifted, step);
+}
+
+/// Rounds what this step made for the next one to send; the last step's stays.
+void NestExpander::narrowDepartures(const ShiftedLoop &shifted,
+                                    const RingStep &step) {
+  auto narrows = [](const TravellingStore &moved) {
+    return llvm::any_of(moved.results,
+                        [](const Traveller &each) { return each.outgoing; });
+  };
+  auto &stores = travellers[shifted.loop.getName()];
+  if (llvm::none_of(stores, narrows))
+    return;
+  Location loc = nest.getLoc();
+  Value zero = constant(0), one = constant(1);
+  Value times = arith::SelectOp::create(builder, loc, step.more, one, zero);
+  auto once = scf::ForOp::create(builder, loc, zero, times, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(once.getBody());
+  for (const TravellingStore &moved : stores)
+    for (const Traveller &traveller : moved.results)
+      narrowTile(shifted, traveller,
+                 getTravelTile(shifted, traveller, traveller.partial, step.part,
+                               step.slot),
+                 step.part);
 }
 
 /// The last step has the sum of the rank's own part, or that of the owner one
@@ -219,7 +240,7 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
     Value rank = getRank(shifted.level);
     Value to = wrap(add(rank, constant(closing)), n);
     Value from = wrap(add(rank, constant(-closing)), n);
-    if (moved.delivered)
+    if (moved.isDelivered())
       std::tie(to, from) = getDelivery(shifted, part);
     Value always = arith::ConstantIntOp::create(builder, nest.getLoc(), 1, 1);
     SmallVector<Value> sums, totals, tokens;
@@ -229,6 +250,7 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
       if (closing != 0) {
         Value home =
             getTravelTile(shifted, traveller, traveller.incoming, rank);
+        sum = narrowTile(shifted, traveller, sum, part);
         tokens.push_back(
             startExchange(shifted.level, sum, to, home, from, always));
         sum = home;
@@ -237,6 +259,9 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
       totals.push_back(getTotalTile(shifted, traveller));
     }
     waitForAll(tokens);
+    for (auto [sum, traveller] : llvm::zip_equal(sums, moved.results))
+      if (closing != 0)
+        sum = widenTile(shifted, traveller, sum, rank);
     merge(moved.store, sums, totals);
   }
 }
