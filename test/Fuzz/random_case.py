@@ -276,7 +276,9 @@ def rules(schedule: mc.Schedule) -> list[str]:
     found = {
         "R2, R4 (gather)": counts["all_gather.start"],
         "R3, R5, R6 (exchange)": counts["exchange.start"],
-        "R3 (pull)": counts["pull.start"],
+        "R3, R6 (pull)": counts["pull.start"],
+        "R4 (all_reduce)": counts["all_reduce.start"],
+        "R5 (reduce_scatter)": counts["reduce_scatter.start"],
         "R5, R6 (merge)": counts["accumulate"],
         "R7 (boundary)": outside,
         "R8 (inside)": counts["redistribute"] - outside,
