@@ -296,8 +296,8 @@ LogicalResult ShiftAttr::verify(EmitError emitError, ArrayRef<StringAttr> loops,
     auto mode = dyn_cast<StringAttr>(entry.getValue());
     if (!mode || (!symbolizeReadVia(mode) && !symbolizeResultVia(mode)))
       return emitError() << "buffer '" << entry.getName().getValue()
-                         << "' in via must move by rotate, pull, travel or "
-                            "deliver, got "
+                         << "' in via must move by rotate, pull, travel, "
+                            "deliver or fetch, got "
                          << entry.getValue();
   }
   return success();

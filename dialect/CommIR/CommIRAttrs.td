@@ -52,7 +52,8 @@ def CommIR_ReadVia : I32EnumAttr<"ReadVia",
 def CommIR_ResultVia : I32EnumAttr<"ResultVia",
     "how partial results of a shifted loop reach their owner",
     [I32EnumAttrCase<"Travel", 0, "travel">,
-     I32EnumAttrCase<"Deliver", 1, "deliver">]> {
+     I32EnumAttrCase<"Deliver", 1, "deliver">,
+     I32EnumAttrCase<"Fetch", 2, "fetch">]> {
   let cppNamespace = "::mlir::commir";
 }
 
@@ -227,7 +228,7 @@ def CommIR_ShiftAttr : CommIR_Attr<"Shift", "shift"> {
     - [shift.chunks] the chunks of a shift `must be at least 1`
     - [shift.chunks-most] the chunks of a shift `must be at most 2^20`
     - [shift.link] the link type of a shift `must be a floating-point type`
-    - [shift.via] a buffer in `via` `must move by rotate, pull, travel or deliver`
+    - [shift.via] a buffer in `via` `must move by rotate, pull, travel, deliver or fetch`
   }];
   let parameters = (ins ArrayRefParameter<"StringAttr">:$loops,
                         ArrayRefParameter<"StringAttr">:$levels,

@@ -123,6 +123,23 @@ static void printMerge(OpAsmPrinter &printer, Operation *, Attribute merge) {
     printer << merge;
 }
 
+static ParseResult parseMergeKind(OpAsmParser &parser, MergeKindAttr &merge) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<MergeKind> kind = symbolizeMergeKind(keyword);
+  if (!kind)
+    return parser.emitError(loc)
+           << "expected 'sum', 'max' or 'softmax', got '" << keyword << "'";
+  merge = MergeKindAttr::get(parser.getContext(), *kind);
+  return success();
+}
+static void printMergeKind(OpAsmPrinter &printer, Operation *,
+                           MergeKindAttr merge) {
+  printer << stringifyMergeKind(merge.getValue());
+}
+
 /// `[sk : %p of 4, h : %r of 2]`.
 static ParseResult
 parseParts(OpAsmParser &parser,

@@ -151,7 +151,7 @@ def CommIR_ForOp : CommIR_Op<"for", [NoTerminator, SingleBlock,
     - [for.shift-parts] the parts of a shifted loop `must be a multiple of the ranks it is shifted over`
     - [for.shift-joined] a shifted loop `must run over one axis`
     - [for.shift-via] a shift's via `must name buffers of the program`
-    - [for.shift-via-mode] a shift's via `must move an input by rotate or pull, an output by travel or deliver`
+    - [for.shift-via-mode] a shift's via `must move an input by rotate or pull, an output by travel, deliver or fetch`
     - [for.joined-parts] a joined loop `must be cut along whole axes`
     - [for.parts] the parts of an axis `must be at most 2^20`
     - [for.layout] the parts of an axis `must fit its layout`

@@ -180,6 +180,105 @@ def CommIR_AllGatherStartOp : CommIR_StartOp<"all_gather"> {
   }];
 }
 
+def CommIR_ReduceScatterStartOp : CommIR_StartOp<"reduce_scatter"> {
+  let summary = "every rank of a level's group gets the merged tile of its own";
+  let description = [{
+    Slot m of the source is what this rank adds to the tile of member m; the
+    target becomes this rank's tile, merged from all members in the order of
+    their ranks. Once localized, `bytes` holds the length of each member's tile.
+
+    ```mlir
+    // gpu:       0            1            2             0      1      2
+    //       [C0' C1' C2'] [C0' C1' C2'] [C0' C1' C2'] => [C0]   [C1]   [C2]
+    %t = commir.reduce_scatter.start %slots into %own merge(sum) on "gpu" along i
+        : !commir.buffer<[i], f32>, !commir.tile<[i], f32>
+    ```
+
+    **Constraints**
+    - [reduce_scatter.merge] what ranks reduce together `must merge by sum or max`
+    - [reduce_scatter.type] the tile of a reduce_scatter `must be one of its source`
+  }];
+  let arguments = (ins AnyTypeOf<[CommIR_BufferType, AnyMemRef]>:$source,
+      CommIR_Tile:$target, Optional<MemRefOf<[I64]>>:$bytes,
+      CommIR_MergeKindAttr:$merge, StrArrayAttr:$group,
+      OptionalAttr<StrAttr>:$axis);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $source `into` $target (`bytes` $bytes^ `:` type($bytes))?
+    `merge` `(` custom<MergeKind>($merge) `)` `on` custom<Group>($group)
+    (`along` custom<Name>($axis)^)? attr-dict `:` type($source) `,` type($target)
+  }];
+}
+
+def CommIR_AllReduceStartOp : CommIR_StartOp<"all_reduce"> {
+  let summary = "every rank of a level's group gets the tiles of all, merged";
+  let description = [{
+    All tiles are of one shape, and merged in the order of the ranks. The target
+    may be the source.
+
+    ```mlir
+    // gpu:   0      1      2            0      1      2
+    //       [C']   [C']   [C']   =>   [C]    [C]    [C]
+    %t = commir.all_reduce.start %partial into %sum merge(sum) on "gpu"
+        : !commir.tile<[i], f32>
+    ```
+
+    **Constraints**
+    - [all_reduce.merge] what ranks reduce together `must merge by sum or max`
+  }];
+  let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target,
+      CommIR_MergeKindAttr:$merge, StrArrayAttr:$group);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $source `into` $target `merge` `(` custom<MergeKind>($merge) `)`
+    `on` custom<Group>($group) attr-dict `:` type($source) `,` type($target)
+  }];
+}
+
+def CommIR_AllToAllStartOp : CommIR_StartOp<"all_to_all"> {
+  let summary = "every rank of a level's group sends each other a part of its own";
+  let description = [{
+    Slot m of the source goes to member m, and what member m sends this rank
+    comes to slot m of the target. `sends` and `receives` hold the bytes for and
+    from each member, which may be none.
+
+    ```mlir
+    // gpu:      0          1          2            0          1          2
+    //       [a0 a1 a2] [b0 b1 b2] [c0 c1 c2] => [a0 b0 c0] [a1 b1 c1] [a2 b2 c2]
+    %t = commir.all_to_all.start %out, %sends into %in, %receives on "gpu"
+        : memref<192xi8>, memref<3xi64>, memref<192xi8>, memref<3xi64>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, MemRefOf<[I64]>:$sends,
+      AnyMemRef:$target, MemRefOf<[I64]>:$receives, StrArrayAttr:$group);
+  let assemblyFormat = [{
+    $source `,` $sends `into` $target `,` $receives `on` custom<Group>($group)
+    attr-dict `:` type($source) `,` type($sends) `,` type($target) `,`
+    type($receives)
+  }];
+}
+
+def CommIR_BroadcastStartOp : CommIR_StartOp<"broadcast"> {
+  let summary = "every rank of a level's group gets the tile of one of them";
+  let description = [{
+    The root, a group rank that all members agree on, sends its source; the
+    others' source is not read. The target is not the source.
+
+    ```mlir
+    // gpu:    0      1      2             0      1      2
+    //       [A0]   [A1]   [A2]   =>     [A1]   [A1]   [A1]    of root 1
+    %t = commir.broadcast.start %own into %panel of %root on "gpu" when %more
+        : !commir.tile<[k], f32>, !commir.tile<[k], f32>
+    ```
+  }];
+  let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target, Index:$root,
+      StrArrayAttr:$group, I1:$when);
+  let assemblyFormat = [{
+    $source `into` $target `of` $root `on` custom<Group>($group) `when` $when
+    attr-dict `:` type($source) `,` type($target)
+  }];
+}
+
 def CommIR_RedistributeOp : CommIR_Op<"redistribute"> {
   let summary = "give a buffer another placement: the general exchange";
   let description = [{
@@ -209,16 +308,23 @@ def CommIR_LeaseOpenOp : CommIR_Op<"lease.open"> {
   let summary = "let the level's group read this rank's memory";
   let description = [{
     Every member of the group opens, and closes, the same leases in the same
-    order. The memory is not written before the lease is closed.
+    order. The memory, one slot of it where a slot is named, is not written before
+    the lease is closed.
 
     ```mlir
     %lease = commir.lease.open %own on "gpu" : !commir.buffer<[sk], f32>
     ```
   }];
-  let arguments = (ins CommIR_Memory:$memory, StrArrayAttr:$group);
+  let arguments = (ins CommIR_Memory:$memory, Optional<Index>:$slot,
+                       StrArrayAttr:$group);
   let results = (outs CommIR_LeaseType:$lease);
+  let builders = [OpBuilder<(ins "Value":$memory, "ArrayAttr":$group), [{
+    build($_builder, $_state, LeaseType::get($_builder.getContext()), memory,
+          /*slot=*/Value(), group);
+  }]>];
   let assemblyFormat = [{
-    $memory `on` custom<Group>($group) attr-dict `:` type($memory)
+    $memory (`slot` $slot^)? `on` custom<Group>($group) attr-dict
+    `:` type($memory)
   }];
 }
 
@@ -307,13 +413,15 @@ def CommIR_CopyOp : CommIR_Op<"copy"> {
 def CommIR_AccumulateOp : CommIR_Op<"accumulate"> {
   let summary = "add a tile to one of the same shape: the sum merge";
   let description = [{
+    What a link made narrower is added in the type of the sum.
+
     ```mlir
     commir.accumulate %partial to %sum : !commir.tile<[i], f32>
         to !commir.tile<[i], f32>
     ```
 
     **Constraints**
-    - [accumulate.type] a tile to add `must have the type of the sum`
+    - [accumulate.type] a tile to add `must have the shape of the sum and no wider elements`
   }];
   let arguments = (ins CommIR_Tile:$source, CommIR_Tile:$target);
   let hasVerifier = 1;

@@ -158,7 +158,8 @@ static std::string checkShift(ProgramOp program, MeshOp mesh, LoopAttr loop,
     StringRef mode = cast<StringAttr>(entry.getValue()).getValue();
     if (program.isInput(buffer) != symbolizeReadVia(mode).has_value())
       return formatv("the shift's via must move an input by rotate or pull, an "
-                     "output by travel or deliver, '{0}' is an {1} and has {2}",
+                     "output by travel, deliver or fetch, '{0}' is an {1} and "
+                     "has {2}",
                      entry.getName().getValue(),
                      program.isInput(buffer) ? "input" : "output", mode);
   }

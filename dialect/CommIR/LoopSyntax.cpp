@@ -62,7 +62,7 @@ FailureOr<ShiftAttr> syntax::parseShift(AsmParser &parser) {
       return results = *symbolizeResultVia(mode), success();
     return parser.emitError(operandLoc)
            << "expected 'by', 'direction', 'offset', 'reads rotate|pull', "
-              "'results travel|deliver', 'via', 'chunks' or 'link', got '"
+              "'results travel|deliver|fetch', 'via', 'chunks' or 'link', got '"
            << keyword << (mode.empty() ? "" : " ") << mode << "'";
   };
   if (parser.parseCommaSeparatedList(parseOperand))

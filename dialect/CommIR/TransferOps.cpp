@@ -112,12 +112,31 @@ LogicalResult MemoryOp::verify() {
   return success();
 }
 
+/// The type of a tile with elements of another type.
+static Type withElementType(Type tile, Type element) {
+  if (auto type = dyn_cast<TileType>(tile))
+    return TileType::get(tile.getContext(), type.getDims(), element);
+  return MemRefType::Builder(cast<MemRefType>(tile)).setElementType(element);
+}
+
+static Type getTileElement(Type tile) {
+  return isa<TileType>(tile) ? cast<TileType>(tile).getElementType()
+                             : cast<MemRefType>(tile).getElementType();
+}
+
 LogicalResult AccumulateOp::verify() {
-  if (getSource().getType() == getTarget().getType())
+  Type source = getSource().getType(), target = getTarget().getType();
+  if (source == target)
     return success();
-  return emitOpError() << "a tile to add must have the type of the sum, "
-                       << getTarget().getType() << ", got "
-                       << getSource().getType();
+  Type narrow = getTileElement(source), wide = getTileElement(target);
+  if (isa<MemRefType>(source) == isa<MemRefType>(target) &&
+      isa<FloatType>(narrow) && isa<FloatType>(wide) &&
+      narrow.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth() &&
+      withElementType(source, wide) == target)
+    return success();
+  return emitOpError() << "a tile to add must have the shape of the sum and no "
+                          "wider elements, "
+                       << target << ", got " << source;
 }
 
 /// A copy of a tile to itself changes nothing.

@@ -389,15 +389,21 @@ const PlanEvent *PlanCursor::stop(size_t number) {
   event.from = read(site.from);
   event.happens = site.when < 0 || numbers[site.when];
   event.value = site.value;
-  event.lengths.clear();
-  if (site.lengths >= 0) {
-    const MemoryBox &table = tiles[site.lengths];
+  auto readTable = [&](int32_t slot, SmallVectorImpl<int64_t> &lengths) {
+    lengths.clear();
+    if (slot < 0)
+      return true;
+    const MemoryBox &table = tiles[slot];
     if (table.space.kind != MemorySpace::Kind::Table ||
         table.getElements() != trace.getGroupSize(site.group))
-      return fail(site.op, "has no table of a length for each member"), nullptr;
-    const std::vector<int64_t> &lengths = tables[table.space.number];
-    event.lengths.append(lengths.begin(), lengths.end());
-  }
+      return fail(site.op, "has no table of a length for each member");
+    const std::vector<int64_t> &entries = tables[table.space.number];
+    lengths.append(entries.begin(), entries.end());
+    return true;
+  };
+  if (!readTable(site.lengths, event.lengths) ||
+      !readTable(site.arrivals, event.arrivals))
+    return nullptr;
   if (event.isStart())
     numbers[site.token] = ++tokens;
   if (event.kind == PlanEvent::Kind::LeaseOpen)

@@ -75,16 +75,20 @@ struct MemoryBox {
 /// One thing that a rank does.
 struct PlanEvent {
   enum class Kind {
-    Launch,     // inputs, outputs, scratch, positions; the rest is the op's
-    Exchange,   // inputs[0] goes `to`, outputs[0] comes `from`, if it `happens`
-    AllGather,  // inputs[0] goes to all; outputs[0] are the slots
-    Pull,       // inputs[0], memory of `from`, comes to outputs[0], if so
-    Wait,       // for `token`
-    Fill,       // outputs[0] becomes `value`
-    Copy,       // inputs[0] to outputs[0]
-    Accumulate, // inputs[0] is added to outputs[0]
-    LeaseOpen,  // inputs[0] may be read by peers
-    LeaseClose  // all members have read
+    Launch,    // inputs, outputs, scratch, positions; the rest is the op's
+    Exchange,  // inputs[0] goes `to`, outputs[0] comes `from`, if it `happens`
+    AllGather, // inputs[0] goes to all; outputs[0] are the slots
+    ReduceScatter, // slot m of inputs[0] is for member m; outputs[0] is merged
+    AllReduce,     // inputs[0] of all is merged into outputs[0]
+    AllToAll,      // slot m of inputs[0] goes to member m, slot m of outputs[0]
+    Broadcast,     // inputs[0] of `from` comes to outputs[0] of all, if so
+    Pull,          // inputs[0], memory of `from`, comes to outputs[0], if so
+    Wait,          // for `token`
+    Fill,          // outputs[0] becomes `value`
+    Copy,          // inputs[0] to outputs[0]
+    Accumulate,    // inputs[0] is added to outputs[0]
+    LeaseOpen,     // inputs[0] may be read by peers
+    LeaseClose     // all members have read
   };
   Kind kind = Kind::Wait;
   /// The op and so its location; the same for all ranks and steps.
@@ -102,8 +106,10 @@ struct PlanEvent {
   int64_t to = 0;
   int64_t from = 0;
   bool happens = true;
-  /// For each member of the group, the bytes that it contributes.
-  SmallVector<int64_t, 0> lengths;
+  /// For each member of the group, the bytes that it contributes; where slots
+  /// go to members, the bytes that this rank has for it, and in `arrivals`,
+  /// where they differ, those that come of it.
+  SmallVector<int64_t, 0> lengths, arrivals;
   /// What a start gives and a wait takes; on each rank 1, 2, ... in the order
   /// of the starts, those that do not happen included.
   int64_t token = 0;
@@ -111,9 +117,14 @@ struct PlanEvent {
   int64_t lease = 0;
   double value = 0.0;
 
+  /// Whether all members of the group do it together.
+  bool isCollective() const {
+    return kind == Kind::AllGather || kind == Kind::ReduceScatter ||
+           kind == Kind::AllReduce || kind == Kind::AllToAll ||
+           kind == Kind::Broadcast;
+  }
   bool isStart() const {
-    return kind == Kind::Exchange || kind == Kind::AllGather ||
-           kind == Kind::Pull;
+    return kind == Kind::Exchange || kind == Kind::Pull || isCollective();
   }
 };
 

@@ -35,6 +35,7 @@ private:
   LogicalResult compileCompare(arith::CmpIOp op);
   LogicalResult compileMemRef(Operation &op);
   LogicalResult compileEvent(Operation &op);
+  LogicalResult compileCollective(Operation &op);
   FailureOr<int64_t> getLevel(Operation *op, StringRef name);
   LogicalResult addEvent(EventSite site, ArrayAttr group = {});
 
@@ -432,6 +433,42 @@ LogicalResult Compiler::addEvent(EventSite site, ArrayAttr group) {
   return success();
 }
 
+LogicalResult Compiler::compileCollective(Operation &op) {
+  using Kind = PlanEvent::Kind;
+  EventSite site{Kind::AllReduce, &op};
+  site.token = get(op.getResult(0));
+  if (auto scatter = dyn_cast<ReduceScatterStartOp>(op)) {
+    if (!scatter.getBytes())
+      return op.emitOpError() << "has no table of lengths; run commir-to-spmd "
+                                 "first";
+    site.kind = Kind::ReduceScatter;
+    site.inputs = {get(scatter.getSource())};
+    site.outputs = {get(scatter.getTarget())};
+    site.lengths = get(scatter.getBytes());
+    return addEvent(site, scatter.getGroup());
+  }
+  if (auto reduce = dyn_cast<AllReduceStartOp>(op)) {
+    site.inputs = {get(reduce.getSource())};
+    site.outputs = {get(reduce.getTarget())};
+    return addEvent(site, reduce.getGroup());
+  }
+  if (auto deal = dyn_cast<AllToAllStartOp>(op)) {
+    site.kind = Kind::AllToAll;
+    site.inputs = {get(deal.getSource())};
+    site.outputs = {get(deal.getTarget())};
+    site.lengths = get(deal.getSends());
+    site.arrivals = get(deal.getReceives());
+    return addEvent(site, deal.getGroup());
+  }
+  auto broadcast = cast<BroadcastStartOp>(op);
+  site.kind = Kind::Broadcast;
+  site.inputs = {get(broadcast.getSource())};
+  site.outputs = {get(broadcast.getTarget())};
+  site.from = get(broadcast.getRoot());
+  site.when = get(broadcast.getWhen());
+  return addEvent(site, broadcast.getGroup());
+}
+
 LogicalResult Compiler::compileEvent(Operation &op) {
   using Kind = PlanEvent::Kind;
   if (auto rank = dyn_cast<GroupRankOp>(op)) {
@@ -502,6 +539,9 @@ LogicalResult Compiler::compileEvent(Operation &op) {
     site.token = get(gather.getToken());
     return addEvent(site, gather.getGroup());
   }
+  if (isa<ReduceScatterStartOp, AllReduceStartOp, AllToAllStartOp,
+          BroadcastStartOp>(op))
+    return compileCollective(op);
   if (auto open = dyn_cast<LeaseOpenOp>(op)) {
     site.kind = Kind::LeaseOpen;
     site.inputs = {get(open.getMemory())};

@@ -90,7 +90,7 @@ struct EventSite {
   SmallVector<int32_t> inputs, outputs, scratch, positions;
   int64_t group = 0;
   int32_t to = -1, from = -1, when = -1;
-  int32_t lengths = -1;
+  int32_t lengths = -1, arrivals = -1;
   /// The token or lease that it gives, or takes.
   int32_t token = -1, lease = -1;
   double value = 0.0;

@@ -94,6 +94,14 @@ static StringRef getName(PlanEvent::Kind kind) {
     return "exchange";
   case Kind::AllGather:
     return "all_gather";
+  case Kind::ReduceScatter:
+    return "reduce_scatter";
+  case Kind::AllReduce:
+    return "all_reduce";
+  case Kind::AllToAll:
+    return "all_to_all";
+  case Kind::Broadcast:
+    return "broadcast";
   case Kind::Pull:
     return "pull";
   case Kind::Wait:
@@ -205,7 +213,8 @@ const MercuryPlanEvent *EventWriter::write(const PlanEvent &event) {
     writeGroup(group);
   if (event.kind == Kind::Exchange)
     out.to = trace.getMember(rank, group, event.to);
-  if (event.kind == Kind::Exchange || event.kind == Kind::Pull)
+  if (event.kind == Kind::Exchange || event.kind == Kind::Pull ||
+      event.kind == Kind::Broadcast)
     out.from = trace.getMember(rank, group, event.from);
   if (auto launch = dyn_cast<LaunchOp>(event.op))
     writeLaunch(launch, event.positions);

@@ -48,6 +48,40 @@ int32_t mercury_rt_all_gather_start(mercury_rt_context *context, int64_t group,
                                  bytes_of_member, token);
 }
 
+int32_t mercury_rt_reduce_scatter_start(mercury_rt_context *context,
+                                        int64_t group, void *src,
+                                        int64_t slot_bytes, void *dst,
+                                        const int64_t *bytes_of_member,
+                                        int32_t element_type, int32_t reduction,
+                                        int64_t *token) {
+  return context->reduceScatterStart(group, src, slot_bytes, dst,
+                                     bytes_of_member, element_type, reduction,
+                                     token);
+}
+
+int32_t mercury_rt_all_reduce_start(mercury_rt_context *context, int64_t group,
+                                    const void *src, void *dst, int64_t bytes,
+                                    int32_t element_type, int32_t reduction,
+                                    int64_t *token) {
+  return context->allReduceStart(group, src, dst, bytes, element_type,
+                                 reduction, token);
+}
+
+int32_t mercury_rt_all_to_all_start(mercury_rt_context *context, int64_t group,
+                                    const void *src, int64_t send_slot_bytes,
+                                    const int64_t *send_bytes, void *dst,
+                                    int64_t recv_slot_bytes,
+                                    const int64_t *recv_bytes, int64_t *token) {
+  return context->allToAllStart(group, src, send_slot_bytes, send_bytes, dst,
+                                recv_slot_bytes, recv_bytes, token);
+}
+
+int32_t mercury_rt_broadcast_start(mercury_rt_context *context, int64_t group,
+                                   int64_t root, const void *src, void *dst,
+                                   int64_t bytes, int64_t *token) {
+  return context->broadcastStart(group, root, src, dst, bytes, token);
+}
+
 int32_t mercury_rt_wait(mercury_rt_context *context, int64_t token) {
   return context->wait(token);
 }

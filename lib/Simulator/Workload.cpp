@@ -104,6 +104,14 @@ static std::string getName(const PlanEvent &event) {
     return "exchange";
   case Kind::AllGather:
     return "all_gather";
+  case Kind::ReduceScatter:
+    return "reduce_scatter";
+  case Kind::AllReduce:
+    return "all_reduce";
+  case Kind::AllToAll:
+    return "all_to_all";
+  case Kind::Broadcast:
+    return "broadcast";
   case Kind::Pull:
     return "pull";
   case Kind::Wait:
@@ -199,6 +207,30 @@ void WorkloadBuilder::addExchange(Task task, const PlanEvent &event) {
   workload.ranks[rank].push_back(task);
 }
 
+/// The bytes that a member of the group gets of this rank.
+static int64_t getBytesFor(const PlanEvent &event, int64_t member) {
+  using Kind = PlanEvent::Kind;
+  bool deals =
+      event.kind == Kind::ReduceScatter || event.kind == Kind::AllToAll;
+  return deals ? event.lengths[member] : event.inputs[0].getBytes();
+}
+
+/// The largest part that passes a link of the ring that a library sends around.
+static int64_t getLargestPart(const PlanEvent &event, int64_t members) {
+  using Kind = PlanEvent::Kind;
+  int64_t bytes = event.outputs[0].getBytes();
+  if (event.kind == Kind::AllReduce)
+    return llvm::divideCeil(2 * bytes, members);
+  if (event.kind == Kind::Broadcast)
+    return llvm::divideCeil(bytes, std::max<int64_t>(members - 1, 1));
+  int64_t largest = 0;
+  for (int64_t length : event.lengths)
+    largest = std::max(largest, length);
+  for (int64_t length : event.arrivals)
+    largest = std::max(largest, length);
+  return largest;
+}
+
 void WorkloadBuilder::addGather(Task task, const PlanEvent &event) {
   task.kind = Task::Kind::Gather;
   Instance key{event.group, getFirst(event.group),
@@ -208,13 +240,23 @@ void WorkloadBuilder::addGather(Task task, const PlanEvent &event) {
     Gather &gather = workload.gathers.emplace_back();
     gather.group = event.group;
     gather.members = trace.getGroupSize(event.group);
-    for (int64_t length : event.lengths)
-      gather.largest = std::max(gather.largest, length);
   }
+  int64_t members = trace.getGroupSize(event.group);
+  int64_t own = trace.getGroupRank(rank, event.group);
+  Gather &gather = workload.gathers[found->second];
+  if (event.happens)
+    gather.largest = std::max(gather.largest, getLargestPart(event, members));
   task.index = found->second;
-  task.bytes = event.inputs[0].getBytes();
-  for (int64_t member = 0; member < trace.getGroupSize(event.group); ++member)
-    move(Transport::Collective, getMember(event.group, member), task);
+  bool sends = event.happens &&
+               (event.kind != PlanEvent::Kind::Broadcast || event.from == own);
+  int64_t sent = 0;
+  for (int64_t member = 0; sends && member < members; ++member) {
+    Task part = task;
+    part.bytes = getBytesFor(event, member);
+    sent += member == own ? 0 : part.bytes;
+    move(Transport::Collective, getMember(event.group, member), part);
+  }
+  task.bytes = sent / std::max<int64_t>(members - 1, 1);
   workload.ranks[rank].push_back(task);
 }
 
@@ -266,6 +308,10 @@ void WorkloadBuilder::add(const PlanEvent &event) {
   case Kind::Exchange:
     return addExchange(task, event);
   case Kind::AllGather:
+  case Kind::ReduceScatter:
+  case Kind::AllReduce:
+  case Kind::AllToAll:
+  case Kind::Broadcast:
     return addGather(task, event);
   case Kind::Pull:
     return addPull(task, event);

@@ -42,13 +42,15 @@ def MaterializeCommunication
       strided placement, only the slice moves that these loops are at: each rank
       puts its own aside first. Steps that no rank needs, behind a window, are
       left out.
-    - R4: a result is reduced over a parallel loop and replicated: partial
-      results are gathered, and merged by every rank in the order of ranks.
-    - R5: it is sharded over that level: each rank gets the partial results of
-      its own part.
+    - R4: a result is reduced over a parallel loop and replicated: `all_reduce`.
+    - R5: it is sharded over that level: `reduce_scatter`, each rank's part in a
+      slot of its own. Softmax pairs and deferred sums have neither: partial
+      results are gathered and merged by every rank in the order of ranks (R4),
+      or go to the owners of their parts and are merged there (R5).
     - R6: it is sharded along a shifted axis: the accumulator of a part goes to
       the rank that works on the part next (`travel`), or each partial result to
-      the owner of the part (`deliver`).
+      the owner of the part (`deliver`), who may read it where it was made
+      (`fetch`).
     - R7: a buffer lives elsewhere outside: it is redistributed.
     - R8: no other rule brings it: it is redistributed to where the loops use
       it, or from where they make it.
@@ -66,6 +68,70 @@ def MaterializeCommunication
                               "transfers emitted">];
 }
 
+def SelectTransport : Pass<"commir-select-transport", "::mlir::ModuleOp"> {
+  let summary = "choose how the bytes of each transfer move";
+  let description = [{
+    Before: SPMD programs on tiles. After: each transfer names its transport, as
+    the attribute `commir.transport`:
+
+    - `sim`, where the target has it: all of them.
+    - `p2p`: a message. `collective`: what a group does together, by a library.
+    - `symm`: a read of a peer's memory.
+
+    A collective of a target without them is taken apart into messages between
+    all pairs of ranks, and waits for them where it started.
+
+    ```
+    commir.all_gather.start %own into %slots on "gpu" along sk
+    =>                                                   transports=p2p
+    copy %own to slot %rank of %slots
+    for each hop: commir.exchange.start %own to (%rank + hop),
+                  slot %from of %slots from (%rank - hop)
+    ```
+
+    Fails, by the name of the transport, at what the target cannot do: messages
+    without `p2p`, a broadcast without `collective`, and reads without `symm` or
+    on a level that is not among `local-levels`.
+  }];
+  let options = [
+    ListOption<"transports", "transports", "std::string",
+               "what the target has: p2p, collective, symm, sim">,
+    ListOption<"localLevels", "local-levels", "std::string",
+               "the levels whose ranks read each other's memory; all if none">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+  let statistics = [
+    Statistic<"numChosen", "num-chosen", "transfers whose transport was chosen">,
+    Statistic<"numTakenApart", "num-taken-apart",
+              "collectives made of messages">];
+}
+
+def PipelineCommunication
+    : Pass<"commir-pipeline-communication", "::mlir::ModuleOp"> {
+  let summary = "start transfers earlier and wait for them later";
+  let description = [{
+    Before: SPMD functions on memrefs whose memory has no place yet. After: in
+    each block, a transfer starts as soon as what it sends is there and what it
+    writes is free, while less than `depth` are under way; waits come just before
+    their first use. What is under way at the same time has memory of its own:
+    `commir-plan-memory` finds room for it. A depth of 1 changes nothing.
+
+    ```
+    start K; wait K; unpack K; start V; wait V; unpack V
+    =>                                                          depth=2
+    start K; start V; wait K; unpack K; wait V; unpack V
+    ```
+
+    All ranks run one text, so they still agree on the order of communication.
+
+    Fails when the depth is less than 1, or memory is planned already.
+  }];
+  let options = [Option<"depth", "depth", "int64_t", /*default=*/"1",
+                        "how many transfers may be under way at a time">];
+  let statistics = [Statistic<"numMoved", "num-moved",
+                              "ops that changed their place">];
+}
+
 def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
   let summary = "give tiles their sizes on this rank";
   let description = [{
@@ -75,7 +141,8 @@ def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
     rank holds several parts side by side, so that sizes and offsets are sums.
 
     What works on a tile of several intervals (zigzag, striped, documents) does
-    so once for each piece. `commir.redistribute` becomes a loop over the other
+    so once for each piece. `commir.redistribute` over one level packs, does
+    one `all_to_all` and unpacks; over several, it becomes a loop over the other
     ranks of its group: pack, exchange, unpack.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",

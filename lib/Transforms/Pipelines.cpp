@@ -15,13 +15,37 @@
 using namespace mlir;
 using namespace mlir::commir;
 
+namespace {
+/// What a target can do, and how far communication may run ahead.
+struct PlanOptions : public PassPipelineOptions<PlanOptions> {
+  ListOption<std::string> transports{
+      *this, "transports",
+      llvm::cl::desc("what the target has: p2p, collective, symm, sim; no "
+                     "transport is chosen if none is given")};
+  ListOption<std::string> localLevels{
+      *this, "local-levels",
+      llvm::cl::desc("the levels whose ranks read each other's memory")};
+  Option<int64_t> depth{
+      *this, "depth",
+      llvm::cl::desc("how many transfers may be under way at a time"),
+      llvm::cl::init(1)};
+};
+} // namespace
+
 /// From a scheduled program to what every rank does, in sizes of its own.
-static void buildToSPMD(OpPassManager &passes) {
+static void buildToSPMD(OpPassManager &passes, const PlanOptions &options) {
   passes.addPass(createInferPlacement());
   passes.addPass(createMaterializeCommunication());
+  if (!options.transports.empty()) {
+    SelectTransportOptions target;
+    llvm::append_range(target.transports, options.transports);
+    llvm::append_range(target.localLevels, options.localLevels);
+    passes.addPass(createSelectTransport(target));
+  }
   passes.addPass(createLocalize());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addPass(createPipelineCommunication({options.depth}));
   passes.addPass(createPlanMemory());
   passes.addPass(createCheckPlan());
 }
@@ -48,8 +72,8 @@ static void buildSPMDToLLVM(OpPassManager &passes) {
   buildHostToLLVM(passes);
 }
 
-static void buildToLLVM(OpPassManager &passes) {
-  buildToSPMD(passes);
+static void buildToLLVM(OpPassManager &passes, const PlanOptions &options) {
+  buildToSPMD(passes, options);
   buildSPMDToLLVM(passes);
 }
 
@@ -79,20 +103,20 @@ static void buildSPMDToCuda(OpPassManager &passes, const CudaOptions &options) {
 }
 
 static void buildToCuda(OpPassManager &passes, const CudaOptions &options) {
-  buildToSPMD(passes);
+  buildToSPMD(passes, PlanOptions());
   buildSPMDToCuda(passes, options);
 }
 
 void mlir::commir::registerCommIRPipelines() {
-  PassPipelineRegistration<>(
+  PassPipelineRegistration<PlanOptions>(
       "commir-to-spmd", "lower scheduled programs to one SPMD function each",
       buildToSPMD);
   PassPipelineRegistration<>("commir-spmd-to-llvm",
                              "lower SPMD functions to the LLVM dialect",
                              buildSPMDToLLVM);
-  PassPipelineRegistration<>("commir-to-llvm",
-                             "lower scheduled programs to the LLVM dialect",
-                             buildToLLVM);
+  PassPipelineRegistration<PlanOptions>(
+      "commir-to-llvm", "lower scheduled programs to the LLVM dialect",
+      buildToLLVM);
   PassPipelineRegistration<CudaOptions>(
       "commir-spmd-to-cuda",
       "lower SPMD functions to the LLVM dialect, their kernels to PTX",

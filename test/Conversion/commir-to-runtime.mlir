@@ -113,6 +113,35 @@ func.func @all_gather(%context: !llvm.ptr, %buffers: !llvm.ptr, %own: !tile, %sl
 
 // -----
 
+// Slots are shared out evenly; f32 is type 3, and sum and max are 0 and 1.
+// CHECK-LABEL: func.func @collectives(
+// CHECK-SAME: %[[CONTEXT:[^:]*]]: !llvm.ptr,
+// CHECK: call @mercury_rt_reduce_scatter_start(%[[CONTEXT]], %c1_i64, %{{.*}}, %c128_i64, %{{.*}}, %{{.*}}, %c3_i32, %c0_i32, %{{.*}})
+// CHECK: call @mercury_rt_all_reduce_start(%[[CONTEXT]], %c1_i64, %{{.*}}, %{{.*}}, %{{.*}}, %c3_i32, %c1_i32, %{{.*}})
+// CHECK: call @mercury_rt_all_to_all_start(%[[CONTEXT]], %c1_i64, %{{.*}}, %c128_i64, %{{.*}}, %{{.*}}, %c128_i64, %{{.*}}, %{{.*}})
+// CHECK: scf.if
+// CHECK: call @mercury_rt_broadcast_start(%[[CONTEXT]], %c0_i64, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}})
+!tile = memref<?xf32, strided<[?], offset: ?>>
+commir.mesh @mesh(node = 2, gpu = 4)
+func.func @collectives(%context: !llvm.ptr, %buffers: !llvm.ptr, %own: !tile, %slots: memref<512xi8>,
+                       %others: memref<512xi8>, %lengths: memref<4xi64>, %root: index, %when: i1)
+    -> i32 attributes {commir.mesh = @mesh} {
+  %t = commir.reduce_scatter.start %slots into %own bytes %lengths : memref<4xi64> merge(sum) on "gpu" along i
+      : memref<512xi8>, !tile
+  commir.wait %t
+  %u = commir.all_reduce.start %own into %own merge(max) on "gpu" : !tile, !tile
+  commir.wait %u
+  %v = commir.all_to_all.start %slots, %lengths into %others, %lengths on "gpu"
+      : memref<512xi8>, memref<4xi64>, memref<512xi8>, memref<4xi64>
+  commir.wait %v
+  %w = commir.broadcast.start %own into %own of %root on "node" when %when : !tile, !tile
+  commir.wait %w
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
 // Each wait takes the token of its own start, though the slot is shared.
 // CHECK-LABEL: func.func @two_under_way
 // CHECK: call @mercury_rt_exchange_start

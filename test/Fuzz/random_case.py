@@ -204,12 +204,16 @@ class Case:
         loop, by = self._pick(still), self._pick(list(self._parallel))
         pulls = self._number(0, 3) == 0
         several = pulls and self._number(0, 4) == 0 and len(self._parallel) > 1
+        results = self._pick(["travel", "travel", "deliver", "fetch"])
+        direction = self._pick([1, 1, -1])
+        # Results come in chunks, or are fetched, when the own part is the last.
+        last = results == "fetch" or (results == "deliver" and self._number(0, 2) == 0)
         options = {
-            "direction": self._pick([1, 1, -1]),
-            "offset": self._pick([0, 0, 1, -1, 2]),
-            "reads": "pull" if pulls else "rotate",
-            "results": self._pick(["travel", "travel", "deliver"]),
-            "chunks": self._pick([1, 2, 3]) if pulls else 1,
+            "direction": direction,
+            "offset": direction if last else self._pick([0, 0, 1, -1, 2]),
+            "reads": "pull" if pulls or last else "rotate",
+            "results": results,
+            "chunks": self._pick([1, 2, 3]) if pulls or last else 1,
         }
         self.schedule.shift(loop, by=list(self._parallel) if several else by, **options)
         self._shifted.add(loop)
@@ -289,7 +293,9 @@ def rules(schedule: mc.Schedule) -> list[str]:
     found = {
         "R2, R4 (gather)": counts["all_gather.start"],
         "R3, R5, R6 (exchange)": counts["exchange.start"],
-        "R3 (pull)": counts["pull.start"],
+        "R3, R6 (pull)": counts["pull.start"],
+        "R4 (all_reduce)": counts["all_reduce.start"],
+        "R5 (reduce_scatter)": counts["reduce_scatter.start"],
         "R5, R6 (merge)": counts["accumulate"],
         "R7 (boundary)": outside,
         "R8 (inside)": counts["redistribute"] - outside,

@@ -37,6 +37,8 @@ CHOICES = {
     "pull": "reads=pull",
     "pull in chunks": "reads=pull, chunks=2",
     "deliver": "results=deliver",
+    "deliver in chunks": "reads=pull, results=deliver, chunks=2",
+    "fetch in chunks": "reads=pull, results=fetch, chunks=2",
 }
 HEADS = {
     "mha": {"h": 3},

@@ -16,7 +16,7 @@ import collections
 import multiprocessing
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mercury as mc
@@ -27,6 +27,12 @@ from mercury.runtime import SimOptions, sim
 from mercury.runtime.plan import Plan
 from mutators import OPERATORS, Text
 
+# Ways of a strategy that its name does not give.
+VARIANTS = {
+    "deliver in chunks": ("gemm-rs-shifted", "results=deliver, chunks=2"),
+    "fetch in chunks": ("gemm-rs-shifted", "results=fetch, chunks=2"),
+    "narrow link": ("gemm-rs-shifted", "link=bf16"),
+}
 MESHES = ({"gpu": 3}, {"node": 2, "gpu": 2})
 SEEDS = (0, 1, 2, 3)
 LIMIT_S = 60
@@ -44,7 +50,8 @@ class Subject:
 def subjects(strategies: list[str]) -> Iterator[Subject]:
     """Lower each strategy on each mesh, small and uneven, merged as it goes and at the end."""
     for name in strategies:
-        strategy = mc.strategies.get(name)
+        base, choice = VARIANTS.get(name, (name, ""))
+        strategy = mc.strategies.get(base)
         for levels in MESHES:
             if strategy.program.name == "matmul":
                 program = strategy.program(m=7, n=5, depth=6, dtype="bf16")
@@ -57,7 +64,7 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
             mesh = "x".join(str(size) for size in levels.values())
             for end in ("", ", merged at the end"):
                 try:
-                    schedule = strategy.schedule(mc.Mesh(**levels), program)
+                    schedule = varied(strategy, choice, mc.Mesh(**levels), program)
                     if end:
                         schedule.defer(program.outputs[0].name)
                     plan = schedule.compile()
@@ -66,6 +73,17 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
                 context = ir.Context()
                 context.enable_multithreading(False)  # threads do not live on in a fork
                 yield Subject(name=f"{name} on {mesh}{end}", plan=plan, context=context)
+
+
+def varied(strategy: Any, choice: str, mesh: mc.Mesh, program: Any) -> mc.Schedule:
+    """Schedule a strategy with more choices in its shifts."""
+    if not choice:
+        return strategy.schedule(mesh, program)
+    steps = [
+        step.removesuffix(")") + f", {choice})" if step.startswith("shift(") else step
+        for step in strategy.steps(mesh, program)
+    ]
+    return replace(strategy, recipe=lambda *_: steps).schedule(mesh, program)
 
 
 def run(subject: Subject, text: str, results: Any) -> None:
@@ -178,7 +196,7 @@ def main() -> int:
 
     chosen = [
         mutant
-        for subject in subjects(options.strategy or mc.strategies.names())
+        for subject in subjects(options.strategy or [*mc.strategies.names(), *VARIANTS])
         for mutant in mutants(subject)
         if not options.operator or mutant.operator in options.operator
     ]

@@ -11,8 +11,16 @@ from mercury._mlir import ir
 
 __all__ = ["OPERATORS", "Mutation", "Text"]
 
-STARTS = ("commir.exchange.start", "commir.all_gather.start", "commir.pull.start")
-COLLECTIVES = (*STARTS[:2], "commir.lease.open", "commir.lease.close")
+TOGETHER = (
+    "commir.exchange.start",
+    "commir.all_gather.start",
+    "commir.reduce_scatter.start",
+    "commir.all_reduce.start",
+    "commir.all_to_all.start",
+    "commir.broadcast.start",
+)
+STARTS = (*TOGETHER, "commir.pull.start")
+COLLECTIVES = (*TOGETHER, "commir.lease.open", "commir.lease.close")
 EVENTS = (
     *STARTS,
     "commir.wait",
@@ -330,7 +338,7 @@ def under_rank_test(text: Text) -> Iterator[Mutation]:
 def swap_on_one_rank(text: Text) -> Iterator[Mutation]:
     if not text.all("commir.group_rank"):
         return
-    for one, other in open_together(text, *COLLECTIVES[:2]):
+    for one, other in open_together(text, *TOGETHER):
 
         def change(a: Any = one, b: Any = other) -> None:
             a.move_before(b)

@@ -90,19 +90,6 @@ commir.program @gathered_slice on @mesh axes(i = 64, j = 64)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @converted_slice on @mesh axes(i = 64, j = 64)
-    inputs(%A: !commir.buffer<[i, j], f32> inside [])
-    outputs(%B: !commir.buffer<[i, j], bf16> inside []) {
-  %r = commir.group_rank "gpu"
-  %a = commir.part %A [j : %r of 4] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
-  %b = commir.part %B [j : %r of 4] : !commir.buffer<[i, j], bf16> -> !commir.tile<[i, j], bf16>
-  // expected-error@below {{'commir.copy' op works on a slice of its memory}}
-  commir.copy %a to %b : !commir.tile<[i, j], f32> to !commir.tile<[i, j], bf16>
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
 commir.program @more_than_there_is on @mesh axes(i = 1099511627776, j = 1099511627776)
     inputs() outputs() {
   // expected-error@below {{needs more memory than there are addresses}}

@@ -397,6 +397,38 @@ commir.program @redistribute on @mesh axes(i = 8, j = 6)
 
 // -----
 
+// One level moves between dimensions: all its ranks deal parts to each other at
+// once. A slot takes 2 rows of 2 columns, or less.
+// CHECK-LABEL: func.func @redistribute_one_level
+// CHECK: commir.copy
+// CHECK: %[[OUT:.*]] = memref.alloc() : memref<192xi8>
+// CHECK: %[[IN:.*]] = memref.alloc() : memref<192xi8>
+// CHECK: %[[SENDS:.*]] = memref.alloca() : memref<3xi64>
+// CHECK: %[[RECEIVES:.*]] = memref.alloca() : memref<3xi64>
+// CHECK: %[[TAKEN:.*]] = memref.alloca() : memref<3xi64>
+// CHECK: scf.for %{{.*}} = %c0 to %c2
+// CHECK:   %[[TO:.*]] = arith.remui
+// CHECK:   memref.load %[[SENDS]][%[[TO]]]
+// CHECK:   memref.view %[[OUT]]
+// CHECK:   commir.copy
+// CHECK:   memref.store %{{.*}}, %[[SENDS]][%[[TO]]]
+// CHECK: scf.for
+// CHECK:   memref.store %{{.*}}, %[[RECEIVES]]
+// CHECK: %[[TOKEN:.*]] = commir.all_to_all.start %[[OUT]], %[[SENDS]] into %[[IN]], %[[RECEIVES]] on "gpu"
+// CHECK-NEXT: commir.wait %[[TOKEN]]
+// CHECK: scf.for
+// CHECK:   memref.view %[[IN]]
+// CHECK:   commir.copy
+// CHECK-NOT: commir.exchange.start
+commir.mesh @mesh(gpu = 3)
+commir.program @redistribute_one_level on @mesh axes(i = 4, j = 5)
+    inputs(%A: !commir.buffer<[i, j], f32> inside [i -> gpu])
+    outputs(%B: !commir.buffer<[i, j], f32> inside [j -> gpu]) {
+  commir.redistribute %A to %B : !commir.buffer<[i, j], f32>, !commir.buffer<[i, j], f32>
+}
+
+// -----
+
 // Nothing is sent where the target is a slice of what each rank holds.
 // CHECK-LABEL: func.func @redistribute_slice
 // CHECK: commir.copy
@@ -406,6 +438,63 @@ commir.program @redistribute_slice on @mesh axes(i = 8, j = 6)
     inputs(%A: !commir.buffer<[i, j], f32> inside [i -> node])
     outputs(%B: !commir.buffer<[i, j], f32> inside [i -> node, j -> gpu]) {
   commir.redistribute %A to %B : !commir.buffer<[i, j], f32>, !commir.buffer<[i, j], f32>
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Collectives of sums, links and slots
+//===----------------------------------------------------------------------===//
+
+// The length of each member's part: of part (node, member) of 4.
+// CHECK-LABEL: func.func @reduce_scatter
+// CHECK: %[[SLOTS:.*]] = memref.alloc() : memref<128xi8>
+// CHECK: %[[LENGTHS:.*]] = memref.alloca() : memref<2xi64>
+// CHECK: scf.for %[[MEMBER:.*]] = %c0 to %c2
+// CHECK:   memref.store %{{.*}}, %[[LENGTHS]][%[[MEMBER]]]
+// CHECK: commir.reduce_scatter.start %[[SLOTS]] into %{{.*}} bytes %[[LENGTHS]] : memref<2xi64> merge(sum) on "gpu" along i
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @reduce_scatter on @mesh axes(i = 10)
+    inputs() outputs(%B: !commir.buffer<[i], f32> inside [i -> (node, gpu)]) {
+  %n = commir.group_rank "node"
+  %r = commir.group_rank "gpu"
+  %c2 = arith.constant 2 : index
+  %row = arith.muli %n, %c2 : index
+  %part = arith.addi %row, %r : index
+  %slots = commir.alloc slots 2 placement [] parts {i = 4} : !commir.buffer<[i], f32>
+  %own = commir.part %B [i : %part of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %t = commir.reduce_scatter.start %slots into %own merge(sum) on "gpu" along i
+      : !commir.buffer<[i], f32>, !commir.tile<[i], f32>
+  commir.wait %t
+}
+
+// -----
+
+// A slice is rounded where it lies.
+// CHECK-LABEL: func.func @converted_slice
+// CHECK: commir.copy %{{.*}} : memref<?x?xf32, {{.*}}> to memref<?x?xbf16, {{.*}}>
+commir.mesh @mesh(gpu = 4)
+commir.program @converted_slice on @mesh axes(i = 64, j = 64)
+    inputs(%A: !commir.buffer<[i, j], f32> inside [])
+    outputs(%B: !commir.buffer<[i, j], bf16> inside []) {
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [j : %r of 4] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
+  %b = commir.part %B [j : %r of 4] : !commir.buffer<[i, j], bf16> -> !commir.tile<[i, j], bf16>
+  commir.copy %a to %b : !commir.tile<[i, j], f32> to !commir.tile<[i, j], bf16>
+}
+
+// -----
+
+// A lease of one slot is of its bytes.
+// CHECK-LABEL: func.func @slot_under_lease
+// CHECK: %[[SLOT:.*]] = memref.subview %{{.*}}[%{{.*}}] [64] [1] : memref<128xi8> to memref<64xi8
+// CHECK: commir.lease.open %[[SLOT]] on "gpu"
+commir.mesh @mesh(gpu = 2)
+commir.program @slot_under_lease on @mesh axes(i = 10) inputs() outputs() {
+  %r = commir.group_rank "gpu"
+  %slots = commir.alloc slots 2 placement [] parts {i = 2} : !commir.buffer<[i], f32>
+  %lease = commir.lease.open %slots slot %r on "gpu" : !commir.buffer<[i], f32>
+  commir.lease.close %lease
 }
 
 // -----

@@ -24,12 +24,12 @@ commir.program @chunks on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @link_type on @mesh axes(i = 8, j = 8, k = 8)
+commir.program @link_of_8_bits on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 with a link type (parts travel as they are stored)}}
-  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, link bf16) {
+  // expected-error@below {{needs rule R3 and R6 with link 'f8E4M3FN' (elements move in f64, f32, bf16 or f16)}}
+  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, link f8E4M3FN) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)

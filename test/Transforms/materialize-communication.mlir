@@ -688,9 +688,9 @@ commir.program @whole_groups on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
 // CHECK-LABEL: commir.program @shared_groups
 // CHECK: %[[DK:.*]] = commir.alloc slots 1 placement [] parts {} : !commir.buffer<[b, sk, h/4, 4], f32>
 // CHECK: commir.launch "attention_bwd"
+// CHECK: %[[SLOTS:.*]] = commir.alloc slots 4 placement [] parts {h = 4 : i64}
 // CHECK: commir.part %[[DK]] [h : %{{.*}} of 4]
-// CHECK: commir.exchange.start
-// CHECK: commir.accumulate
+// CHECK: commir.reduce_scatter.start %[[SLOTS]] into %{{.*}} merge(sum) on "gpu" along h
 commir.mesh @mesh(gpu = 4)
 commir.program @shared_groups on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
     inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)

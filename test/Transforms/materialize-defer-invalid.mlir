@@ -46,3 +46,60 @@ commir.program @pieces on @mesh axes(b = 1, h = 2, sq = 16 zigzag, sk = 16 zigza
         to !commir.buffer<[b, h, sq], f32>, !commir.buffer<[b, sq, h, 8], bf16>
   }
 }
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @in_chunks on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 in chunks of a deferred merge (what comes in chunks is merged as it comes; do not defer it, or let it be delivered in one chunk)}}
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results deliver, chunks 2) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k) deferred
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @by_fetch on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 in chunks of a deferred merge (what comes in chunks is merged as it comes; do not defer it, or let it be delivered in one chunk)}}
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results fetch) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k) deferred
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @on_a_narrow_link on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 with a link type of a deferred merge (what waits moves in its own type: let it wait in the link type, or do not defer it)}}
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results deliver, link bf16) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k) deferred
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

@@ -266,7 +266,7 @@ commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 
 // CHECK: %[[MADE:.*]] = commir.alloc slots 1 placement [i -> gpu]
 // CHECK: scf.for
 // CHECK:   commir.exchange.start {{.*}} on "gpu"
-// CHECK: commir.all_gather.start %{{.*}} on "node"
+// CHECK: commir.all_reduce.start %{{.*}} merge(sum) on "node"
 // CHECK: commir.redistribute %[[MADE]] to %C
 commir.mesh @mesh(node = 2, gpu = 2)
 commir.program @r8_results_that_travel on @mesh axes(i = 8, j = 8, k = 8)

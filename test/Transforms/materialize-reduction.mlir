@@ -2,17 +2,14 @@
 // RUN: mercury-opt %s --commir-to-llvm -split-input-file -o /dev/null
 
 //===----------------------------------------------------------------------===//
-// R4: everybody gets everybody's partial sums and adds them in one order
+// R4: all ranks sum their partial results
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: commir.program @r4_all_reduce
 // CHECK: %[[SUM:.*]] = commir.part %C [] :
 // CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[SUM]] : {{.*}} {overwrite = array<i1: true>}
-// CHECK: %[[SLOTS:.*]] = commir.alloc slots 4 placement [] parts {}
-// CHECK: %[[TOKEN:.*]] = commir.all_gather.start %[[SUM]] into %[[SLOTS]] on "gpu" :
-// CHECK: %[[ALL:.*]] = commir.part %[[SLOTS]] stack 4 [] : {{.*}} -> !commir.tile<[4, i, j], f32>
-// CHECK: commir.wait %[[TOKEN]]
-// CHECK: commir.launch "sum_all" ins(%[[ALL]] : {{.*}}) outs(%[[SUM]] : {{.*}} {overwrite = array<i1: true>}
+// CHECK: %[[TOKEN:.*]] = commir.all_reduce.start %[[SUM]] into %[[SUM]] merge(sum) on "gpu" :
+// CHECK-NEXT: commir.wait %[[TOKEN]]
 // CHECK-NOT: commir.{{fill|copy|accumulate}}
 commir.mesh @mesh(gpu = 4)
 commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
@@ -33,29 +30,49 @@ commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 //===----------------------------------------------------------------------===//
-// R5: each rank gets the partial sums of its own part
+// R5: each rank gets the sum of its own part
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: commir.program @r5_reduce_scatter
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[PARTIAL:.*]] = commir.alloc slots 1 placement [] parts {}
 // CHECK: commir.launch "matmul"
-// CHECK: %[[OUT:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64}
-// CHECK: %[[IN:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64}
+// CHECK: %[[SLOTS:.*]] = commir.alloc slots 4 placement [] parts {i = 4 : i64}
+// CHECK: scf.for %[[MEMBER:.*]] = %c0{{.*}} to %c4
+// CHECK:   %[[PART:.*]] = commir.part %[[PARTIAL]] [i : %[[MEMBER]] of 4]
+// CHECK:   %[[SLOT:.*]] = commir.part %[[SLOTS]] slot %[[MEMBER]] [i : %[[MEMBER]] of 4]
+// CHECK:   commir.copy %[[PART]] to %[[SLOT]]
 // CHECK: %[[SUM:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {}
-// CHECK: %[[OWN:.*]] = commir.part %[[PARTIAL]] [i : %[[R]] of 4]
 // CHECK: %[[MINE:.*]] = commir.part %[[SUM]] [i : %[[R]] of 4]
-// CHECK: commir.copy %[[OWN]] to %[[MINE]]
-// CHECK: scf.for %{{.*}} = %c1{{.*}} to %c4
-// CHECK:   %[[PACKED:.*]] = commir.part %[[OUT]] [i : %[[TO:.*]] of 4]
-// CHECK:   %[[THEIRS:.*]] = commir.part %[[PARTIAL]] [i : %[[TO]] of 4]
-// CHECK:   commir.copy %[[THEIRS]] to %[[PACKED]]
-// CHECK:   %[[CAME:.*]] = commir.part %[[IN]] [i : %[[R]] of 4]
-// CHECK:   %[[TOKEN:.*]] = commir.exchange.start %[[PACKED]] to %[[TO]], %[[CAME]] from %{{.*}} on "gpu"
-// CHECK:   commir.wait %[[TOKEN]]
-// CHECK:   commir.accumulate %[[CAME]] to %[[MINE]]
+// CHECK: %[[TOKEN:.*]] = commir.reduce_scatter.start %[[SLOTS]] into %[[MINE]] merge(sum) on "gpu" along i
+// CHECK-NEXT: commir.wait %[[TOKEN]]
 commir.mesh @mesh(gpu = 4)
-commir.program @r5_reduce_scatter on @mesh axes(i = 8, j = 8, k = 8)
+commir.program @r5_reduce_scatter on @mesh axes(i = 7, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  commir.for i, j, k of 4 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// Parts of one size that follow one another in whole cache lines are slots
+// where they lie.
+// CHECK-LABEL: commir.program @r5_slots_in_place
+// CHECK: %[[PARTIAL:.*]] = commir.alloc slots 1 placement [] parts {}
+// CHECK: commir.launch "matmul"
+// CHECK-NOT: commir.copy
+// CHECK: commir.reduce_scatter.start %[[PARTIAL]] into %{{.*}} merge(sum) on "gpu" along i
+commir.mesh @mesh(gpu = 4)
+commir.program @r5_slots_in_place on @mesh axes(i = 64, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {

@@ -98,6 +98,11 @@ Checker::Progress Checker::process(RankState &rank) {
     return goOn(startExchange(rank));
   case PlanEvent::Kind::AllGather:
     return goOn(startAllGather(rank));
+  case PlanEvent::Kind::ReduceScatter:
+  case PlanEvent::Kind::AllReduce:
+  case PlanEvent::Kind::AllToAll:
+  case PlanEvent::Kind::Broadcast:
+    return goOn(startCollective(rank));
   case PlanEvent::Kind::Pull:
     return goOn(startPull(rank));
   case PlanEvent::Kind::Wait:
@@ -249,7 +254,7 @@ int64_t Checker::describeBlock(RankState &rank, Diagnostic &note) {
   }
   const Transfer &next = *rank.queue.front();
   int64_t peer = !next.hasSent ? next.to : next.from;
-  if (next.kind == PlanEvent::Kind::AllGather) {
+  if (next.isCollective()) {
     for (int64_t member = 0; member < trace.getGroupSize(next.group);
          ++member) {
       peer = trace.getMember(rank.getRank(), next.group, member);
@@ -259,10 +264,10 @@ int64_t Checker::describeBlock(RankState &rank, Diagnostic &note) {
     }
   }
   note << trace.describeRank(peer) << " to take part in the "
-       << (next.kind == PlanEvent::Kind::AllGather
-               ? "gathering"
-               : (next.hasSent ? "message that it sends"
-                               : "message that it receives"))
+       << (next.kind == PlanEvent::Kind::AllGather ? "gathering"
+           : next.isCollective() ? "collective"
+                                 : (next.hasSent ? "message that it sends"
+                                                 : "message that it receives"))
        << " of " << describeSteps(next.start);
   return peer;
 }

@@ -33,13 +33,24 @@ struct Transfer {
   int64_t group = 0;
   int64_t to = 0, from = 0; // ranks of the mesh
   int64_t lease = 0;
-  SmallVector<int64_t, 0> lengths;
+  SmallVector<int64_t, 0> lengths, arrivals;
   /// What this rank sends, with offsets from the start of the source.
   std::shared_ptr<Payload> sent;
+  /// Where slots go to members: what each of them gets.
+  SmallVector<std::shared_ptr<Payload>, 0> dealt;
   /// What came, and at which byte of the target it begins.
   SmallVector<std::pair<std::shared_ptr<Payload>, int64_t>, 1> arrived;
   bool hasSent = false, hasReceived = false;
   bool isDone() const { return hasSent && hasReceived; }
+  /// Whether all members of the group do it together.
+  bool isCollective() const {
+    return kind != PlanEvent::Kind::Exchange && kind != PlanEvent::Kind::Pull;
+  }
+  /// Whether what came is merged, rather than put in its place.
+  bool isReduction() const {
+    return kind == PlanEvent::Kind::ReduceScatter ||
+           kind == PlanEvent::Kind::AllReduce;
+  }
 };
 
 /// Leave to read this rank's memory; the `number`th of its group.
@@ -183,13 +194,21 @@ private:
   LogicalResult takeSource(RankState &rank, Transfer &transfer);
   LogicalResult activate();
   LogicalResult match(int64_t group, int64_t from, int64_t to);
-  LogicalResult gather(int64_t group, int64_t first);
   void complete(const std::shared_ptr<Transfer> &transfer);
   Progress wait(RankState &rank);
   bool canReadLeases(RankState &rank);
   LogicalResult openLease(RankState &rank);
   Progress closeLease(RankState &rank);
   Lease *getPeerLease(const Lease &lease, int64_t rank);
+
+  //===--------------------------------------------------------------------===//
+  // Collectives.cpp: what a whole group does together
+  //===--------------------------------------------------------------------===//
+  LogicalResult startCollective(RankState &rank);
+  LogicalResult dealSlots(RankState &rank, Transfer &transfer);
+  LogicalResult gather(int64_t group, int64_t first);
+  LogicalResult checkSame(const Transfer &one, const Transfer &other);
+  LogicalResult reduce(RankState &rank, const Transfer &transfer);
 
   //===--------------------------------------------------------------------===//
   // Report.cpp: counterexamples

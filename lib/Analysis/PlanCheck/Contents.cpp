@@ -170,6 +170,40 @@ SmallVector<Piece, 1> Contents::read(const MemoryBox &region) const {
   return pieces;
 }
 
+std::vector<std::pair<MemoryBox, Content>>
+Contents::readBytes(int64_t begin, int64_t end) const {
+  auto makeBytes = [](int64_t from, int64_t to) {
+    MemoryBox bytes;
+    bytes.offset = from;
+    bytes.sizes = {to - from};
+    bytes.strides = {1};
+    return bytes;
+  };
+  std::vector<std::pair<MemoryBox, Content>> found;
+  for (auto it = firstAfter(groups, begin);
+       it != groups.end() && it->first < end; ++it) {
+    for (const Entry &entry : it->second.entries) {
+      if (entry.region.offset >= end || entry.region.getEnd() <= begin)
+        continue;
+      // Cut off what lies before, then what lies behind.
+      std::vector<Entry> inside{entry};
+      for (const MemoryBox &outside :
+           {makeBytes(std::min(entry.region.offset, begin), begin),
+            makeBytes(end, std::max(entry.region.getEnd(), end))}) {
+        if (outside.isEmpty())
+          continue;
+        std::vector<Entry> kept;
+        for (const Entry &part : inside)
+          keepRest(part, outside, kept);
+        inside = std::move(kept);
+      }
+      for (Entry &part : inside)
+        found.emplace_back(part.region, part.content);
+    }
+  }
+  return found;
+}
+
 /// Makes `a` hold what both do, when that is a box of one content.
 static bool joinEntries(MemoryBox &region, Content &content,
                         const MemoryBox &other, const Content &otherContent) {

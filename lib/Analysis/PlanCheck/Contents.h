@@ -72,6 +72,11 @@ public:
   /// never written, or was written in another shape.
   SmallVector<Piece, 1> read(const MemoryBox &region) const;
 
+  /// What lies in the bytes [begin, end), each in the shape that it was written
+  /// in.
+  std::vector<std::pair<MemoryBox, Content>> readBytes(int64_t begin,
+                                                       int64_t end) const;
+
   void write(const MemoryBox &region, const Content &content);
 
   /// A region holds nothing that could be read from now on.

@@ -92,7 +92,9 @@ LogicalResult mlir::commir::checkControl(func::FuncOp plan) {
   RankDependence ranks(plan);
   WalkResult result = plan.walk([&](Operation *op) {
     // A pull asks nothing of its peer, so a rank may go without.
-    if (!isa<ExchangeStartOp, AllGatherStartOp, LeaseOpenOp, LeaseCloseOp>(op))
+    if (!isa<ExchangeStartOp, AllGatherStartOp, ReduceScatterStartOp,
+             AllReduceStartOp, AllToAllStartOp, BroadcastStartOp, LeaseOpenOp,
+             LeaseCloseOp>(op))
       return WalkResult::advance();
     for (Operation *parent = op->getParentOp(); parent != plan;
          parent = parent->getParentOp()) {

@@ -165,7 +165,7 @@ LogicalResult Checker::activate() {
       continue;
     std::shared_ptr<Transfer> transfer = rank.queue.front();
     int64_t group = transfer->group;
-    if (transfer->kind == PlanEvent::Kind::AllGather) {
+    if (transfer->isCollective()) {
       int64_t first = trace.getMember(number, group, 0);
       gatherings[{group, first}].push_back(transfer);
       if (failed(gather(group, first)))
@@ -215,36 +215,6 @@ LogicalResult Checker::match(int64_t group, int64_t from, int64_t to) {
   return success();
 }
 
-LogicalResult Checker::gather(int64_t group, int64_t first) {
-  auto &come = gatherings[{group, first}];
-  int64_t members = trace.getGroupSize(group);
-  if (static_cast<int64_t>(come.size()) < members)
-    return success();
-  SmallVector<std::shared_ptr<Transfer>> all(members);
-  for (std::shared_ptr<Transfer> &transfer : come)
-    all[trace.getGroupRank(transfer->start.rank, group)] = transfer;
-  come.clear();
-  for (const std::shared_ptr<Transfer> &to : all) {
-    int64_t slot = to->target.getBytes() / members;
-    for (auto [member, from] : llvm::enumerate(all)) {
-      if (from->source.getBytes() != to->lengths[member]) {
-        InFlightDiagnostic error =
-            report(to->start)
-            << "expects " << to->lengths[member] << " bytes of group rank "
-            << member << ", which sends " << from->source.getBytes();
-        note(error, from->start, "they are sent here");
-        return error;
-      }
-      to->arrived.emplace_back(from->sent, member * slot);
-    }
-  }
-  for (const std::shared_ptr<Transfer> &transfer : all) {
-    transfer->hasSent = transfer->hasReceived = true;
-    complete(transfer);
-  }
-  return success();
-}
-
 void Checker::complete(const std::shared_ptr<Transfer> &transfer) {
   RankState &rank = *ranks[transfer->start.rank];
   if (rank.queue.empty() || rank.queue.front() != transfer)
@@ -269,6 +239,8 @@ Checker::Progress Checker::wait(RankState &rank) {
   rank.open.erase(it);
   if (!transfer)
     return Progress::Goes;
+  if (transfer->isReduction())
+    return failed(reduce(rank, *transfer)) ? Progress::Fails : Progress::Goes;
   const MemoryBox &target = transfer->target;
   for (auto &[payload, start] : transfer->arrived) {
     for (const auto &[part, content] : *payload) {

@@ -133,6 +133,9 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     return convert(exchange), success();
   if (auto gather = dyn_cast<AllGatherStartOp>(op))
     return convert(gather), success();
+  if (isa<ReduceScatterStartOp, AllReduceStartOp, AllToAllStartOp,
+          BroadcastStartOp>(op))
+    return convertCollective(op);
   if (auto open = dyn_cast<LeaseOpenOp>(op))
     return convert(open), success();
   if (auto memory = dyn_cast<LeaseMemoryOp>(op))
@@ -254,8 +257,8 @@ LogicalResult FunctionConverter::convert(CopyOp op) {
 }
 
 LogicalResult FunctionConverter::convert(AccumulateOp op) {
-  Type element = elementOf(op.getSource());
-  return convertTiles(op, "accumulate", {element, element, element},
+  Type sum = elementOf(op.getTarget());
+  return convertTiles(op, "accumulate", {elementOf(op.getSource()), sum, sum},
                       {op.getSource(), op.getTarget()});
 }
 

@@ -33,6 +33,8 @@ private:
   LogicalResult convert(Operation &op);
   void convert(ExchangeStartOp op);
   void convert(AllGatherStartOp op);
+  LogicalResult convertCollective(Operation &op);
+  FailureOr<Value> getElementType(Operation &op, Value tile);
   void convert(LeaseOpenOp op);
   void convert(LeaseMemoryOp op);
   LogicalResult convert(PullStartOp op);

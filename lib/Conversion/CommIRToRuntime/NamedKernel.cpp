@@ -57,8 +57,7 @@ Value NamedKernel::getText(StringRef text) {
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
-/// The number of mercury_rt_element_type, 0 if there is none.
-static int64_t getElementTypeNumber(Type type) {
+int64_t mlir::commir::getElementTypeNumber(Type type) {
   return type.isF16()    ? 1
          : type.isBF16() ? 2
          : type.isF32()  ? 3

@@ -17,6 +17,9 @@
 
 namespace mlir::commir {
 
+/// The number of mercury_rt_element_type, 0 if there is none.
+int64_t getElementTypeNumber(Type type);
+
 /// Writes the arguments of one launch to the stack, at the builder's insertion
 /// point.
 class NamedKernel {

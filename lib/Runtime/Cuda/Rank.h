@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The operations of one rank, each put into its lane: Lease.cpp has those that
-// read a peer's memory, Message.cpp those of NCCL, Launch.cpp the kernels, and
-// Run.cpp runs, captures and their end.
+// read a peer's memory, Message.cpp and Collectives.cpp those of NCCL,
+// Launch.cpp the kernels, and Run.cpp runs, captures and their end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,6 +53,19 @@ public:
   int32_t allGatherStart(int64_t level, const void *src, int64_t sendBytes,
                          void *dst, int64_t slotBytes,
                          const int64_t *bytesOfMember, int64_t *token) override;
+  int32_t reduceScatterStart(int64_t level, void *src, int64_t slotBytes,
+                             void *dst, const int64_t *bytesOfMember,
+                             int32_t elementType, int32_t reduction,
+                             int64_t *token) override;
+  int32_t allReduceStart(int64_t level, const void *src, void *dst,
+                         int64_t bytes, int32_t elementType, int32_t reduction,
+                         int64_t *token) override;
+  int32_t allToAllStart(int64_t level, const void *src, int64_t sendSlotBytes,
+                        const int64_t *sendBytes, void *dst,
+                        int64_t recvSlotBytes, const int64_t *recvBytes,
+                        int64_t *token) override;
+  int32_t broadcastStart(int64_t level, int64_t root, const void *src,
+                         void *dst, int64_t bytes, int64_t *token) override;
   int32_t wait(int64_t token) override;
   int32_t leaseOpen(int64_t level, const void *base, int64_t bytes,
                     int64_t *lease) override;
@@ -124,6 +137,10 @@ private:
   int32_t waitForReaders(LeaseRecord &record, int64_t level);
   int32_t findCommunicator(int64_t level, Communicator &found);
   int32_t makeCommunicators();
+  int32_t beginCollective(std::string_view kind, int64_t level, int64_t *token);
+  int32_t checkReduction(int64_t bytes, int32_t elementType, int32_t reduction);
+  int32_t openCollective(int64_t level, Communicator &communicator);
+  int32_t closeCollective(int64_t *token);
   int32_t findFunction(const mercury_rt_device_kernel &kernel,
                        Function &function);
 

@@ -15,7 +15,9 @@
 #define LIB_RUNTIME_SIM_OPERATION_H
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
+#include <vector>
 
 namespace mercury::rt::sim {
 
@@ -36,6 +38,11 @@ struct Operation {
   Lease *lease = nullptr;
   int64_t awaits = -1; // the member whose opening it waits for
   bool pulls = false;  // and so has a token
+
+  // Of ranks that reduce: what comes of each member, and what is done with it
+  // once all has come.
+  std::vector<char> scratch;
+  std::function<void()> finish;
 
   bool complete() const { return outstanding == 0; }
 };

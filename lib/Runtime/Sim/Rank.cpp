@@ -108,7 +108,11 @@ Operation *Rank::begin(Lock &lock, std::string_view kind, int64_t group,
     return nullptr;
   job.progress();
   int64_t count = static_cast<int64_t>(operations.size());
-  operations.push_back({this, count + 1, kind, group});
+  Operation &begun = operations.emplace_back();
+  begun.rank = this;
+  begun.number = count + 1;
+  begun.kind = kind;
+  begun.group = group;
   Operation &operation = operations.back();
 
   if (!job.mesh.hasGroup(group))
@@ -261,5 +265,11 @@ int32_t Rank::wait(int64_t token) {
                     "its token was waited for before; wait once for each");
   if (operation.pulls)
     --operation.lease->members[groupRank(operation.group)].pulls;
-  return job.wait(lock, operation);
+  int32_t status = job.wait(lock, operation);
+  if (status == MERCURY_RT_OK && operation.finish) {
+    lock.unlock(); // ranks compute at the same time
+    operation.finish();
+    operation.scratch = {};
+  }
+  return status;
 }

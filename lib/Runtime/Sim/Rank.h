@@ -39,6 +39,19 @@ public:
   int32_t allGatherStart(int64_t group, const void *src, int64_t sendBytes,
                          void *dst, int64_t slotBytes,
                          const int64_t *bytesOfMember, int64_t *token) override;
+  int32_t reduceScatterStart(int64_t group, void *src, int64_t slotBytes,
+                             void *dst, const int64_t *bytesOfMember,
+                             int32_t elementType, int32_t reduction,
+                             int64_t *token) override;
+  int32_t allReduceStart(int64_t group, const void *src, void *dst,
+                         int64_t bytes, int32_t elementType, int32_t reduction,
+                         int64_t *token) override;
+  int32_t allToAllStart(int64_t group, const void *src, int64_t sendSlotBytes,
+                        const int64_t *sendBytes, void *dst,
+                        int64_t recvSlotBytes, const int64_t *recvBytes,
+                        int64_t *token) override;
+  int32_t broadcastStart(int64_t group, int64_t root, const void *src,
+                         void *dst, int64_t bytes, int64_t *token) override;
   int32_t wait(int64_t token) override;
   int32_t leaseOpen(int64_t group, const void *base, int64_t bytes,
                     int64_t *lease) override;

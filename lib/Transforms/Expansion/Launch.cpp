@@ -117,6 +117,10 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
       return kernel.emitOpError() << "takes a tile that is not loaded, which "
                                      "this version does not lower yet";
     Value buffer = load.getBuffer();
+    if (Value wide = widened.lookup(buffer); wide && !entersOnce(kernel)) {
+      inputs.push_back(getTile(wide));
+      continue;
+    }
     Value tile = getTile(memory[buffer]);
     if (auto it = arrived.find(buffer); it != arrived.end())
       for (const Arrival &arrival : it->second) {
@@ -195,10 +199,15 @@ LogicalResult NestExpander::startOutputs() {
           !isSamePlacement(program, partial,
                            program.getBinding(number).getBoundary()))
         accumulator = makeMemory(wide, 1, partial);
-      if (moves ? !getOnlyRound(store) : !written.contains(store))
-        fillWithIdentity(store, i, getTileAt(accumulator, {}));
       memory[buffer] = accumulator;
     }
+    bool inChunks = bool(getChunkedLoop(store));
+    bool isStarted = inChunks ? arrivesInPlace(store)
+                     : moves  ? bool(getOnlyRound(store))
+                              : written.contains(store);
+    for (auto [i, buffer] : llvm::enumerate(store.getBuffers()))
+      if (!isStarted && !waiting.contains(buffer))
+        fillWithIdentity(store, i, getTileAt(memory[buffer], {}));
   }
   return success();
 }

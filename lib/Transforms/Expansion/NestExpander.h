@@ -19,6 +19,9 @@ namespace mlir::commir {
 /// The element type of a buffer or a tile.
 Type getElementType(Value value);
 
+/// A buffer of the same dimensions with other elements.
+BufferType withElementType(BufferType type, Type element);
+
 /// A buffer whose parts come to a rank one a step of a shifted loop.
 struct Ring {
   Value buffer;                        // as the program names it
@@ -32,6 +35,8 @@ struct Ring {
   /// have made of them by then: only the part at hand moves.
   SmallVector<std::pair<StringAttr, int64_t>> slice = {};
   Value packed = {}; // the rank's own of what moves; null: its shard
+  Value wide = {}; // the part at hand in the buffer's own type; null: it moves
+                   // so
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others.
@@ -56,16 +61,22 @@ struct Traveller {
   /// Other axes, with how they are cut, along which outer loops make the
   /// results move: the part that these are at.
   SmallVector<std::pair<StringAttr, SmallVector<Attribute>>> outer;
+  /// Where a narrower link rounds what leaves, and gives what came its own type
+  /// back; null where it need not.
+  Value outgoing = {}, widened = {};
 };
 
 /// The results of one store that move along a shifted loop.
 struct TravellingStore {
   StoreOp store;
   SmallVector<Traveller> results;
-  bool delivered; // straight to the owners, rather than from rank to rank
+  ResultVia via;
   /// Whether a launch of the last step, which makes the rank's own part, puts
   /// it where it stays.
   bool staysHome = false;
+  /// Whether partial results go straight to the owners, rather than from rank
+  /// to rank.
+  bool isDelivered() const { return via != ResultVia::Travel; }
 };
 
 /// A shifted loop while it is emitted.
@@ -167,7 +178,8 @@ private:
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
-  LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring);
+  LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring,
+                        BufferType wide);
   Value lend(Value own, ArrayRef<StringAttr> group);
   LogicalResult findSlice(LoopAttr loop, Ring &ring);
   SmallVector<std::pair<StringRef, Part>> getMoved(const Ring &member,
@@ -205,6 +217,12 @@ private:
                  MutableArrayRef<Accumulator> results);
   void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
                      MutableArrayRef<Accumulator> results);
+  bool reducesTogether(StoreOp store);
+  void allReduceTogether(StoreOp store, StringAttr level,
+                         ArrayRef<Accumulator> results);
+  void reduceScatterTogether(StoreOp store, StringAttr level,
+                             ArrayRef<StringRef> axes,
+                             MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   void mergeAll(StoreOp store, ArrayRef<Value> stacks, ArrayRef<Value> to,
                 bool overwrites = true);
@@ -220,10 +238,14 @@ private:
   int64_t countSteps(const ShiftedLoop &shifted);
   bool entersOnce(KernelOp kernel);
   LogicalResult emitSteps(size_t at, const ShiftedLoop &shifted);
+  RingStep getStep(const ShiftedLoop &shifted, Value number);
+  LogicalResult emitStepBody(size_t at, const ShiftedLoop &shifted,
+                             const RingStep &step, std::optional<Part> chunk);
   /// The part that step `step` works on.
   Value getPartAt(const ShiftedLoop &shifted, Value step);
   Value isOwnPart(const ShiftedLoop &shifted, const Ring &member, Value part);
-  Part getPartOf(const ShiftedLoop &shifted, const Ring &member, Value part);
+  Part getPartOf(const ShiftedLoop &shifted, const Ring &member, Value part,
+                 std::optional<Part> chunk = std::nullopt);
   Value getOwnTile(const ShiftedLoop &shifted, const Ring &member, Value part);
   Value getSkew(const ShiftedLoop &shifted, const Ring &member);
   void openRing(const ShiftedLoop &shifted, const Ring &member,
@@ -245,6 +267,36 @@ private:
                    SmallVectorImpl<Value> &tokens);
   void mergeTravel(const ShiftedLoop &shifted, const RingStep &step);
   void closeTravel(const ShiftedLoop &shifted);
+  void narrowDepartures(const ShiftedLoop &shifted, const RingStep &step);
+  std::optional<ResultVia> getResultVia(StoreOp store, LoopAttr loop);
+  bool goesInChunks(StoreOp store, LoopAttr loop);
+  LoopAttr getChunkedLoop(StoreOp store);
+  bool arrivesInPlace(StoreOp store);
+  LogicalResult checkChunks(LoopAttr loop);
+  LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
+  LogicalResult emitChunk(size_t at, const ShiftedLoop &shifted, Value number,
+                          bool own);
+  Value getChunkTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                     Value memory, Value part, Value chunk, Value slot = {});
+  void startDelivery(const ShiftedLoop &shifted, Value number, bool direct,
+                     SmallVectorImpl<Value> &tokens,
+                     SmallVectorImpl<Value> &opened);
+  void mergeDelivery(const ShiftedLoop &shifted, Value number, bool direct);
+  Type getLinkType(LoopAttr loop, Type type);
+  LogicalResult checkLink(LoopAttr loop);
+  LogicalResult narrowRing(LoopAttr loop, PlacementAttr inside, Ring &ring);
+  void widenArrival(const ShiftedLoop &shifted, const Ring &member,
+                    const RingStep &step, std::optional<Part> chunk);
+  bool isOutermost(BufferType type, StringRef axis);
+  bool isLogSumExp(StoreOp store, size_t result);
+  bool narrows(StoreOp store, size_t result, LoopAttr loop);
+  void makeTravelMemory(StoreOp store, LoopAttr loop, BufferType type,
+                        PlacementAttr others, ArrayRef<NamedAttribute> parts,
+                        Traveller &traveller);
+  Value narrowTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                   Value tile, Value part);
+  Value widenTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                  Value tile, Value part);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
   bool writesAll(StoreOp store);
@@ -371,6 +423,8 @@ private:
   DenseMap<Value, SmallVector<Arrival>> arrived;
   /// The slices of buffers that are at hand, of those that move in slices.
   DenseMap<Value, Value> packed;
+  /// Buffers of which a narrower type moves: where their part is widened.
+  DenseMap<Value, Value> widened;
   /// Which part the ring over an axis on a level is at.
   llvm::DenseMap<std::pair<StringRef, StringAttr>, Value> visiting;
   /// The buffers in the ring of each shifted loop.

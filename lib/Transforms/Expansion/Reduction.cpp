@@ -141,7 +141,12 @@ void NestExpander::reduceOverRanks(StoreOp store) {
         if (cut.hasLevel(level))
           axes.push_back(cut.getAxis());
     }
-    if (axes.empty())
+    bool together = reducesTogether(store);
+    if (axes.empty() && together)
+      allReduceTogether(store, level, results);
+    else if (together)
+      reduceScatterTogether(store, level, axes, results);
+    else if (axes.empty())
       allReduce(store, level, results);
     else
       reduceScatter(store, level, axes, results);

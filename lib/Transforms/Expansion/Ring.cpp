@@ -45,9 +45,10 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     for (StringAttr level : getRingLevels(loop))
       if (llvm::is_contained(ring.factors, level))
         moves.push_back({loop, level, pulled});
-    if (shift.getLink() && shift.getLink() != getElementType(ring.own))
-      return needsRule("R3 with a link type",
-                       "parts travel as they are stored");
+    if (!moves.empty() &&
+        shift.getLink() != moves.front().loop.getShift().getLink())
+      return needsRule("R9 by two link types",
+                       "'" + name + "' moves in two types along one axis");
     bool inTiles = llvm::any_of(loops, [&](LoopAttr inner) {
       return inner != loop && inner.isOver(loop.getAxes().front()) &&
              !inner.isParallel() && !inner.getShift() && inner.getParts() > 1;
@@ -73,13 +74,19 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
                        "the outer loop has more parts than ranks");
   }
 
+  auto wide = cast<BufferType>(ring.own.getType());
+  if (failed(narrowRing(moves.front().loop, getInside(buffer), ring)))
+    return failure();
+  if (wide == ring.own.getType())
+    wide = {};
   // Loops that pull, one right within the other, need but one ring.
   bool arrives = false; // whether an outer ring brings what this one moves
   SmallVector<StringAttr> group;
   for (auto [i, move] : llvm::enumerate(moves)) {
+    bool isLast = i + 1 == moves.size();
     if (move.pulled) {
       group.push_back(move.level);
-      if (i + 1 != moves.size() && moves[i + 1].pulled)
+      if (!isLast && moves[i + 1].pulled)
         continue;
       if (!isInMeshOrder(group))
         return needsRule("R3 by pull", "loops over levels in another order "
@@ -88,7 +95,7 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     Ring next = ring;
     next.level = move.level;
     next.group = std::exchange(group, {});
-    if (failed(addRing(move.loop, arrives, next)))
+    if (failed(addRing(move.loop, arrives, next, isLast ? wide : BufferType())))
       return failure();
     arrives = true;
   }
@@ -105,11 +112,17 @@ Value NestExpander::getPartAt(const ShiftedLoop &shifted, Value step) {
 }
 
 /// Part `part` of the shifted loop in the cut of a buffer: among the parts that
-/// the outer loops are at.
+/// the outer loops are at. Or one chunk of it.
 NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
-                                           const Ring &member, Value part) {
-  return getPart(member.factors, member.level, part, shifted.axis,
-                 shifted.parts);
+                                           const Ring &member, Value part,
+                                           std::optional<Part> chunk) {
+  Part found =
+      getPart(member.factors, member.level, part, shifted.axis, shifted.parts);
+  if (chunk) {
+    found.index = add(mul(found.index, chunk->count), chunk->index);
+    found.count *= chunk->count;
+  }
+  return found;
 }
 
 /// Whether the rank's own memory holds the part. Where nested loops pull, the
@@ -170,12 +183,8 @@ Value NestExpander::startPull(const ShiftedLoop &shifted, const Ring &member,
   }
   Value theirs = LeaseMemoryOp::create(builder, loc, member.own.getType(),
                                        member.lease, peer);
-  Part whole = getPartOf(shifted, member, part);
-  if (chunk) {
-    whole.index = add(mul(whole.index, chunk->count), chunk->index);
-    whole.count *= chunk->count;
-  }
-  auto at = getMoved(member, shifted.axis, whole);
+  auto at =
+      getMoved(member, shifted.axis, getPartOf(shifted, member, part, chunk));
   Value source = getTileAt(theirs, at);
   Value target = getTileAt(member.slots, at, slot);
   ++transfers;
@@ -273,9 +282,13 @@ Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
   return startExchange(member.level, current, to, target, from, more);
 }
 
-/// Into how many chunks the work of a step is cut: as what arrives is.
+/// Into how many chunks the work of a step is cut: as what moves is.
 int64_t NestExpander::getChunks(LoopAttr loop) {
-  return rings[loop.getName()].empty() ? 1 : loop.getShift().getChunks();
+  bool moves =
+      !rings[loop.getName()].empty() ||
+      llvm::any_of(nest.getBody().getOps<StoreOp>(),
+                   [&](StoreOp store) { return travels(store, loop); });
+  return moves ? loop.getShift().getChunks() : 1;
 }
 
 /// A shifted loop, but for the part that this rank starts with.
@@ -310,15 +323,78 @@ LogicalResult NestExpander::emitRing(size_t at) {
   return emitSteps(at, shifted);
 }
 
+/// One step, or one chunk of its part: what the next step needs arrives while
+/// this one works.
+LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
+                                         const RingStep &step,
+                                         std::optional<Part> chunk) {
+  LoopAttr loop = shifted.loop;
+  StringRef axis = shifted.axis.getValue();
+  ArrayRef<Ring> members = rings[loop.getName()];
+  SmallVector<Value> arriving;
+  for (const Ring &member : members)
+    arriving.push_back(startArrival(shifted, member, step, chunk));
+  for (const Ring &member : members)
+    widenArrival(shifted, member, step, chunk);
+  for (const Ring &member : members)
+    arrived[member.buffer].push_back(
+        {isOwnPart(shifted, member, step.part), member.slots, step.slot});
+  Part before = parts.lookup(axis);
+  pushPart(axis, step.part, shifted.parts);
+  turns.push_back({axis, step.step, shifted.steps});
+  visited[axis].push_back({loop, step.part});
+  if (chunk) {
+    chunksOf[axis] = *chunk;
+    turns.push_back({axis, chunk->index, chunk->count});
+  }
+  for (StringAttr level : getRingLevels(loop))
+    visiting[{axis, level}] = step.part;
+  LogicalResult result = emitLoops(at + 1);
+  for (StringAttr level : getRingLevels(loop))
+    visiting.erase({axis, level});
+  visited[axis].pop_back();
+  parts[axis] = before;
+  turns.pop_back_n(chunk ? 2 : 1);
+  chunksOf.erase(axis);
+  for (const Ring &member : members)
+    arrived[member.buffer].pop_back();
+  // Behind whatever loops lie inside, in the block of this step.
+  waitForAll(arriving);
+  return result;
+}
+
+RingStep NestExpander::getStep(const ShiftedLoop &shifted, Value number) {
+  Location loc = nest.getLoc();
+  auto slotAt = [&](Value step) -> Value {
+    return arith::RemUIOp::create(builder, loc, step, constant(2));
+  };
+  RingStep step;
+  step.step = number;
+  step.part = getPartAt(shifted, number);
+  step.slot = slotAt(number);
+  step.next = add(number, constant(1));
+  step.nextPart = getPartAt(shifted, step.next);
+  step.nextSlot = slotAt(step.next);
+  step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                    step.next, constant(shifted.steps));
+  return step;
+}
+
 LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   Location loc = nest.getLoc();
   LoopAttr loop = shifted.loop;
-  StringRef axis = shifted.axis.getValue();
   SmallVector<Value> tokens;
   SmallVector<Held, 0> before = packSlices(shifted);
   for (const Ring &member : rings[loop.getName()])
     openRing(shifted, member, tokens);
   waitForAll(tokens);
+  if (llvm::any_of(travellers[loop.getName()], [&](const auto &moved) {
+        return goesInChunks(moved.store, loop);
+      })) {
+    LogicalResult result = emitChunks(at, shifted);
+    returnSlices(shifted, before);
+    return result;
+  }
 
   Value zero = constant(0), count = constant(shifted.steps), one = constant(1);
   auto steps = scf::ForOp::create(builder, loc, zero, count, one);
@@ -326,56 +402,19 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(steps.getBody());
-    auto slotAt = [&](Value step) -> Value {
-      return arith::RemUIOp::create(builder, loc, step, constant(2));
-    };
-    RingStep step;
-    step.step = steps.getInductionVar();
-    step.part = getPartAt(shifted, step.step);
-    step.slot = slotAt(step.step);
-    step.next = add(step.step, one);
-    step.nextPart = getPartAt(shifted, step.next);
-    step.nextSlot = slotAt(step.next);
-    step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
-                                      step.next, count);
-    // Work on a chunk of this part hides the arrival of that of the next.
-    std::optional<Part> chunk;
-    scf::ForOp chunks;
+    RingStep step = getStep(shifted, steps.getInductionVar());
     startTravel(shifted, step, tokens);
+    // Work on a chunk of this part hides the arrival of that of the next.
     if (int64_t number = getChunks(loop); number > 1) {
-      chunks = scf::ForOp::create(builder, loc, zero, constant(number), one);
+      auto chunks =
+          scf::ForOp::create(builder, loc, zero, constant(number), one);
+      OpBuilder::InsertionGuard inside(builder);
       builder.setInsertionPointToStart(chunks.getBody());
-      chunk = Part{chunks.getInductionVar(), number};
+      result = emitStepBody(at, shifted, step,
+                            Part{chunks.getInductionVar(), number});
+    } else {
+      result = emitStepBody(at, shifted, step, std::nullopt);
     }
-    SmallVector<Value> arriving;
-    for (const Ring &member : rings[loop.getName()]) {
-      arriving.push_back(startArrival(shifted, member, step, chunk));
-      arrived[member.buffer].push_back(
-          {isOwnPart(shifted, member, step.part), member.slots, step.slot});
-    }
-    Part before = parts.lookup(axis);
-    pushPart(axis, step.part, shifted.parts);
-    turns.push_back({axis, step.step, shifted.steps});
-    visited[axis].push_back({loop, step.part});
-    if (chunk) {
-      chunksOf[axis] = *chunk;
-      turns.push_back({axis, chunk->index, chunk->count});
-    }
-    for (StringAttr level : getRingLevels(loop))
-      visiting[{axis, level}] = step.part;
-    result = emitLoops(at + 1);
-    for (StringAttr level : getRingLevels(loop))
-      visiting.erase({axis, level});
-    visited[axis].pop_back();
-    parts[axis] = before;
-    turns.pop_back_n(chunk ? 2 : 1);
-    chunksOf.erase(axis);
-    for (const Ring &member : rings[loop.getName()])
-      arrived[member.buffer].pop_back();
-    if (chunks)
-      builder.setInsertionPoint(chunks.getBody()->getTerminator());
-    waitForAll(arriving);
-    builder.setInsertionPoint(steps.getBody()->getTerminator());
     waitForAll(tokens);
     mergeTravel(shifted, step);
   }

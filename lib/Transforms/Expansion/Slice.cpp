@@ -59,8 +59,10 @@ LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
   return success();
 }
 
-/// Makes the memory of one ring, and lends what others read of it.
-LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring) {
+/// Makes the memory of one ring, and lends what others read of it. Kernels take
+/// parts of type `wide` where it is not null.
+LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
+                                    BufferType wide) {
   if (failed(findSlice(loop, ring)))
     return failure();
   bool pulled = !ring.group.empty();
@@ -75,28 +77,29 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring) {
   }
   PlacementAttr others = dropCuts(getInside(number), cut);
   int64_t shards = countParts(ring.factors);
-  auto makeParts = [&](int64_t slots, int64_t count) {
+  auto makeParts = [&](BufferType type, int64_t slots, int64_t count) {
     SmallVector<NamedAttribute> all(parts);
     all.emplace_back(axis, builder.getI64IntegerAttr(count));
-    return makeMemory(local, slots, others, all);
+    return makeMemory(type, slots, others, all);
   };
   bool isStrided = llvm::any_of(ring.factors, llvm::IsaPred<IntegerAttr>);
   if (!ring.slice.empty() || isStrided || (pulled && arrives)) {
-    ring.packed = makeParts(1, shards);
+    ring.packed = makeParts(local, 1, shards);
   } else if (pulled) {
     ring.lease = lend(ring.own, ring.group);
     leases.push_back(ring.lease);
   }
-  ring.slots = makeParts(/*slots=*/2, shards / mesh.getLevelSize(ring.level) *
-                                          loop.getParts());
+  int64_t count = shards / mesh.getLevelSize(ring.level) * loop.getParts();
+  ring.slots = makeParts(local, /*slots=*/2, count);
+  if (wide)
+    widened[ring.buffer] = ring.wide = makeParts(wide, 1, count);
   rings[loop.getName()].push_back(ring);
   return success();
 }
 
 Value NestExpander::lend(Value own, ArrayRef<StringAttr> group) {
   SmallVector<Attribute> levels(group.begin(), group.end());
-  return LeaseOpenOp::create(builder, nest.getLoc(),
-                             LeaseType::get(nest.getContext()), own,
+  return LeaseOpenOp::create(builder, nest.getLoc(), own,
                              builder.getArrayAttr(levels));
 }
 

@@ -48,17 +48,25 @@ bool NestExpander::isDelivered(Value buffer, LoopAttr loop) {
   auto via = shift.getVia()
                  ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
                  : StringAttr();
-  return via ? via == "deliver" : shift.getResults() == ResultVia::Deliver;
+  return via ? via != "travel" : shift.getResults() != ResultVia::Travel;
 }
 
 /// The loop along which the results of a store travel, where that happens once
-/// and makes all of them: then nothing need be there before.
+/// and makes all of them: then nothing need be there before. What a link makes
+/// narrower does not come straight into them, and is added to an identity.
 LoopAttr NestExpander::getOnlyRound(StoreOp store) {
   if (!written.contains(store))
     return {};
   for (LoopAttr loop : loops) {
-    if (travels(store, loop))
-      return travelsInside(store, loop) ? LoopAttr() : loop;
+    if (travels(store, loop)) {
+      bool isAdded = !store.getDeferred() &&
+                     isDelivered(store.getBuffers().front(), loop) &&
+                     llvm::any_of(llvm::seq(store.getBuffers().size()),
+                                  [&](size_t result) {
+                                    return narrows(store, result, loop);
+                                  });
+      return isAdded || travelsInside(store, loop) ? LoopAttr() : loop;
+    }
     if (!loop.isParallel() && loop.getParts() != 1)
       return {};
   }
@@ -71,21 +79,24 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       continue;
     ShiftAttr shift = loop.getShift();
     StringRef axis = loop.getAxes().front();
-    TravellingStore moved{store, {}, false};
+    std::optional<ResultVia> via = getResultVia(store, loop);
+    if (!via)
+      return needsRule("R6 by travel, deliver and fetch",
+                       "the results of one merge move in two ways");
+    if (failed(checkLink(loop)))
+      return failure();
+    TravellingStore moved{store, {}, *via};
+    int64_t chunks = shift.getChunks();
+    bool inChunks = goesInChunks(store, loop);
     if (loop.getParts() != mesh.getLevelSize(getRingLevels(loop).front()))
       return needsRule("R6 with several parts a rank", "J is not the ranks");
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      bool delivered = isDelivered(buffer, loop);
-      if (store.getDeferred() && !delivered)
+      if (store.getDeferred() && *via == ResultVia::Travel)
         return store.emitOpError()
                << "defers the merge of '" << getName(number)
                << "', which travels from rank to rank and is merged on its "
                   "way; let it be delivered, or do not defer it";
-      if (!moved.results.empty() && delivered != moved.delivered)
-        return needsRule("R6 by travel and deliver",
-                         "the results of one merge move in two ways");
-      moved.delivered = delivered;
       size_t result = moved.results.size();
       BufferType type = getWideType(store, result);
       if (store.getDeferred() && store.getPartial()) {
@@ -99,13 +110,12 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
                  << ", but several launches merge into one of them; let them "
                     "wait in "
                  << type.getElementType();
-        type = BufferType::get(nest.getContext(), type.getDims(), *waits);
+        type = withElementType(type, *waits);
       }
-      if (shift.getLink() && shift.getLink() != type.getElementType())
-        return needsRule("R6 with a link type", "partial results travel as "
-                                                "they are merged");
-      if (shift.getChunks() != 1)
-        return needsRule("R6 in chunks", "only whole parts are lowered");
+      if (store.getDeferred() && narrows(store, result, loop))
+        return needsRule("R6 with a link type of a deferred merge",
+                         "what waits moves in its own type: let it wait in the "
+                         "link type, or do not defer it");
       PlacementAttr inside = getInside(number);
       Traveller traveller{buffer, {}, {}, {}};
       traveller.factors = getFactors(mesh, inside.getCut(axis));
@@ -113,7 +123,8 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
         return needsRule("R6 of a strided placement", "a part is in pieces");
       SmallVector<NamedAttribute> parts{
           {builder.getStringAttr(axis),
-           builder.getI64IntegerAttr(countParts(traveller.factors))}};
+           builder.getI64IntegerAttr(countParts(traveller.factors) *
+                                     (inChunks ? chunks : 1))}};
       PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       for (LoopAttr outer : loops) {
         if (outer == loop)
@@ -130,18 +141,16 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
         others = dropCuts(others, other.getValue());
         traveller.outer.emplace_back(other, factors);
       }
-      traveller.partial = makeMemory(type, 2, others, parts);
-      traveller.incoming =
-          makeMemory(type, store.getDeferred() ? describeShift(loop).steps : 1,
-                     others, parts);
+      makeTravelMemory(store, loop, type, others, parts, traveller);
       moved.results.push_back(traveller);
     }
-    moved.staysHome = moved.delivered && getClosing(describeShift(loop)) == 0 &&
+    moved.staysHome = moved.isDelivered() && !inChunks &&
+                      getClosing(describeShift(loop)) == 0 &&
                       writesStep(store, loop) &&
                       (store.getDeferred() || getOnlyRound(store) == loop);
     travellers[loop.getName()].push_back(moved);
   }
-  return success();
+  return checkChunks(loop);
 }
 
 /// The tile of a traveller's memory for `part` of the ring.
@@ -169,7 +178,7 @@ Value NestExpander::getArrivalTile(const ShiftedLoop &shifted,
                                    const TravellingStore &moved,
                                    const Traveller &traveller,
                                    const RingStep &step) {
-  if (!moved.delivered)
+  if (!moved.isDelivered())
     return getTravelTile(shifted, traveller, traveller.incoming, step.part);
   Value rank = getRank(shifted.level);
   // Slot 0 is for the own part.
@@ -190,7 +199,7 @@ Value NestExpander::getArrivalTile(const ShiftedLoop &shifted,
 bool NestExpander::sumsFirst(const ShiftedLoop &shifted,
                              const TravellingStore &moved) {
   StoreOp store = moved.store;
-  return moved.delivered && !store.getDeferred() &&
+  return moved.isDelivered() && !store.getDeferred() &&
          getOnlyRound(store) == shifted.loop &&
          shifted.steps > (moved.staysHome ? 2 : 1);
 }
@@ -211,13 +220,15 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
   for (TravellingStore &moved : stores) {
     Value to = wrap(add(rank, constant(-d)), n);
     Value from = wrap(add(rank, constant(d)), n);
-    if (moved.delivered)
+    if (moved.isDelivered())
       std::tie(to, from) = getDelivery(shifted, lastPart);
     bool isWritten = writesStep(moved.store, shifted.loop);
     bool isDeferred = StoreOp(moved.store).getDeferred();
     for (auto [i, traveller] : llvm::enumerate(moved.results)) {
-      Value leaving = getTravelTile(shifted, traveller, traveller.partial,
-                                    lastPart, step.nextSlot);
+      Value made = traveller.outgoing ? traveller.outgoing : traveller.partial;
+      Value leaving =
+          getTravelTile(shifted, traveller, made, lastPart,
+                        traveller.outgoing ? Value() : step.nextSlot);
       Value coming = getArrivalTile(shifted, moved, traveller, step);
       tokens.push_back(
           startExchange(shifted.level, leaving, to, coming, from, started));
@@ -279,17 +290,44 @@ void NestExpander::mergeTravel(const ShiftedLoop &shifted,
     whenTrue(arrived, [&] {
       SmallVector<Value> came, sums;
       for (const Traveller &traveller : moved.results) {
-        Value part = moved.delivered ? getRank(shifted.level) : step.part;
-        came.push_back(
-            getTravelTile(shifted, traveller, traveller.incoming, part));
-        sums.push_back(moved.delivered ? getTotalTile(shifted, traveller)
-                                       : getTravelTile(shifted, traveller,
-                                                       traveller.partial,
-                                                       step.part, step.slot));
+        Value part = moved.isDelivered() ? getRank(shifted.level) : step.part;
+        Value tile =
+            getTravelTile(shifted, traveller, traveller.incoming, part);
+        came.push_back(widenTile(shifted, traveller, tile, part));
+        sums.push_back(moved.isDelivered()
+                           ? getTotalTile(shifted, traveller)
+                           : getTravelTile(shifted, traveller,
+                                           traveller.partial, step.part,
+                                           step.slot));
       }
       merge(moved.store, came, sums);
     });
   }
+  narrowDepartures(shifted, step);
+}
+
+/// Rounds what this step made for the next one to send; the last step's stays.
+void NestExpander::narrowDepartures(const ShiftedLoop &shifted,
+                                    const RingStep &step) {
+  auto narrows = [](const TravellingStore &moved) {
+    return llvm::any_of(moved.results,
+                        [](const Traveller &each) { return each.outgoing; });
+  };
+  auto &stores = travellers[shifted.loop.getName()];
+  if (llvm::none_of(stores, narrows))
+    return;
+  Location loc = nest.getLoc();
+  Value zero = constant(0), one = constant(1);
+  Value times = arith::SelectOp::create(builder, loc, step.more, one, zero);
+  auto once = scf::ForOp::create(builder, loc, zero, times, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(once.getBody());
+  for (const TravellingStore &moved : stores)
+    for (const Traveller &traveller : moved.results)
+      narrowTile(shifted, traveller,
+                 getTravelTile(shifted, traveller, traveller.partial, step.part,
+                               step.slot),
+                 step.part);
 }
 
 /// The last step has the sum of the rank's own part, or that of the owner one
@@ -305,7 +343,7 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
     Value rank = getRank(shifted.level);
     Value to = wrap(add(rank, constant(closing)), n);
     Value from = wrap(add(rank, constant(-closing)), n);
-    if (moved.delivered)
+    if (moved.isDelivered())
       std::tie(to, from) = getDelivery(shifted, part);
     Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
     SmallVector<Value> sums, totals, tokens;
@@ -315,6 +353,7 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
       Value home = getTravelTile(shifted, traveller, traveller.incoming, rank,
                                  isDeferred ? constant(0) : Value());
       if (closing != 0) {
+        sum = narrowTile(shifted, traveller, sum, part);
         tokens.push_back(
             startExchange(shifted.level, sum, to, home, from, always));
         sum = home;
@@ -325,6 +364,9 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
       totals.push_back(getTotalTile(shifted, traveller));
     }
     waitForAll(tokens);
+    for (auto [sum, traveller] : llvm::zip_equal(sums, moved.results))
+      if (closing != 0)
+        sum = widenTile(shifted, traveller, sum, rank);
     if (isDeferred) {
       SmallVector<Value> stacks;
       for (const Traveller &traveller : moved.results)
@@ -335,7 +377,7 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
     } else if (moved.staysHome) {
       continue;
     } else if (getOnlyRound(moved.store) == shifted.loop &&
-               (!moved.delivered || shifted.steps == 1)) {
+               (!moved.isDelivered() || shifted.steps == 1)) {
       // Nothing was there before.
       for (auto [sum, total] : llvm::zip_equal(sums, totals))
         CopyOp::create(builder, loc, sum, total);

@@ -17,10 +17,6 @@ namespace mlir::commir {
 using namespace mlir;
 using namespace mlir::commir;
 
-static Type getTileElement(Value tile) {
-  return cast<TileType>(tile.getType()).getElementType();
-}
-
 /// Where an argument lives when the program is called.
 static PlacementAttr getBoundary(BindingAttr binding) {
   return binding.getBoundary() ? binding.getBoundary() : binding.getInside();
@@ -81,25 +77,24 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
       result = convert(*loop.getBody());
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
       result = convert(branch);
-    } else if (isa<AllocOp, LeaseMemoryOp, PartOp, PositionOp, AllGatherStartOp,
-                   RedistributeOp, LaunchOp>(op)) {
-      result = TypeSwitch<Operation *, LogicalResult>(&op)
-                   .Case<AllocOp, LeaseMemoryOp, PartOp, PositionOp,
-                         AllGatherStartOp, RedistributeOp, LaunchOp>(
-                       [&](auto op) { return convert(op); });
+    } else if (isa<AllocOp, LeaseOpenOp, LeaseMemoryOp, PartOp, PositionOp,
+                   AllGatherStartOp, ReduceScatterStartOp, RedistributeOp,
+                   LaunchOp>(op)) {
+      result =
+          TypeSwitch<Operation *, LogicalResult>(&op)
+              .Case<AllocOp, LeaseOpenOp, LeaseMemoryOp, PartOp, PositionOp,
+                    AllGatherStartOp, ReduceScatterStartOp, RedistributeOp,
+                    LaunchOp>([&](auto op) { return convert(op); });
     } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
       result = convert(select);
     } else {
-      auto copy = dyn_cast<CopyOp>(op);
-      bool converts = copy && getTileElement(copy.getSource()) !=
-                                  getTileElement(copy.getTarget());
       bool inPieces = llvm::any_of(op.getOperands(), [&](Value operand) {
         auto tile = tiles.find(operand);
         return tile != tiles.end() &&
                llvm::any_of(tile->second.extents,
                             [](const Extent &e) { return e.inPieces; });
       });
-      if (isa<ExchangeStartOp>(op) || converts)
+      if (isa<ExchangeStartOp, AllReduceStartOp>(op))
         for (Value operand : op.getOperands())
           if (isa<TileType>(operand.getType()))
             result = succeeded(result) ? checkWhole(&op, operand) : result;
@@ -114,6 +109,7 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
     }
     if (failed(result))
       return failure();
+    keepTransport(op);
   }
   return success();
 }
@@ -130,6 +126,16 @@ LogicalResult ProgramLocalizer::convert(scf::IfOp op) {
     return success();
   builder.setInsertionPointToStart(copy.elseBlock());
   return convert(*op.elseBlock());
+}
+
+/// What an op became moves as it was chosen for that op.
+void ProgramLocalizer::keepTransport(Operation &op) {
+  Attribute transport = op.getAttr("commir.transport");
+  Value result = transport && op.getNumResults() == 1
+                     ? mapping.lookupOrNull(op.getResult(0))
+                     : Value();
+  if (result)
+    result.getDefiningOp()->setAttr("commir.transport", transport);
 }
 
 LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {

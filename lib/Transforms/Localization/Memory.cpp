@@ -195,6 +195,23 @@ FailureOr<Value> ProgramLocalizer::makeBytes(Operation *op,
       .getResult();
 }
 
+/// Lends the memory of a buffer, or of one of its slots.
+LogicalResult ProgramLocalizer::convert(LeaseOpenOp op) {
+  Value bytes = mapping.lookup(op.getMemory());
+  if (op.getSlot()) {
+    int64_t slotBytes = memories[op.getMemory()].slotBytes;
+    OpFoldResult shift = mul(mapping.lookup(op.getSlot()), constant(slotBytes));
+    bytes = memref::SubViewOp::create(
+        builder, op.getLoc(), bytes, ArrayRef<OpFoldResult>(shift),
+        ArrayRef<OpFoldResult>(builder.getIndexAttr(slotBytes)),
+        ArrayRef<OpFoldResult>(builder.getIndexAttr(1)));
+  }
+  mapping.map(op.getLease(), LeaseOpenOp::create(builder, op.getLoc(), bytes,
+                                                 op.getGroupAttr())
+                                 .getLease());
+  return success();
+}
+
 /// A member of a lease's group holds what its coordinates say.
 LogicalResult ProgramLocalizer::convert(LeaseMemoryOp op) {
   auto open = op.getLease().getDefiningOp<LeaseOpenOp>();
@@ -288,7 +305,8 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
   const Memory &memory = memories[op.getBuffer()];
   Tile tile;
   SmallVector<Value> held, offsets, sizes;
-  bool all = true, empty = false;
+  // A slab of rows lies together as all of them do.
+  bool all = true, empty = false, together = true, single = true;
   for (DimAttr dim : memory.type.getDims()) {
     FailureOr<Extent> extent = getExtent(op, memory, dim);
     if (failed(extent))
@@ -298,6 +316,10 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
     offsets.push_back(extent->offset);
     sizes.push_back(extent->size);
     all &= extent->whole;
+    together &= extent->whole || (single && !extent->inPieces);
+    single &=
+        (dim.isConstant() ? dim.getValue()
+                          : program.getAxis(dim.getAxis()).getExtent()) == 1;
     empty |=
         (dim.isConstant() ? dim.getValue()
                           : program.getAxis(dim.getAxis()).getExtent()) == 0;
@@ -325,7 +347,7 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
     offsets.insert(offsets.begin(), constant(0));
     sizes.insert(sizes.begin(), count);
     tile.frame = frame;
-    all = false;
+    all = together = false;
   }
   // What is in pieces stands for all of its memory until it is taken apart.
   bool inPieces = llvm::any_of(
@@ -333,7 +355,7 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
   mapping.map(op.getTile(), all || inPieces
                                 ? tile.frame
                                 : makeSubview(frame, offsets, sizes));
-  if (all)
+  if (all || together)
     whole.insert(op.getTile());
   tiles[op.getTile()] = std::move(tile);
   return success();

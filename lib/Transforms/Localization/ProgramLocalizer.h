@@ -67,15 +67,26 @@ private:
 
   LogicalResult convert(Block &block);
   LogicalResult convert(scf::IfOp op);
+  void keepTransport(Operation &op);
   LogicalResult convert(AllocOp op);
+  LogicalResult convert(LeaseOpenOp op);
   LogicalResult convert(LeaseMemoryOp op);
   LogicalResult convert(PartOp op);
   LogicalResult convert(arith::SelectOp op);
   LogicalResult convert(PositionOp op);
   LogicalResult convert(AllGatherStartOp op);
+  LogicalResult convert(ReduceScatterStartOp op);
   LogicalResult convert(RedistributeOp op);
   LogicalResult convert(LaunchOp op);
   LogicalResult convertInPieces(Operation &op);
+  /// The bytes of a row of a tile: of all its dimensions but `axis`, whose
+  /// divisor is set.
+  Value getRowBytes(Location loc, TileType type, Value tile, AxisAttr axis,
+                    int64_t &divisor);
+  /// A table of one length for each member of a group; `body` gives that of a
+  /// member.
+  Value makeLengths(Location loc, int64_t members,
+                    function_ref<Value(Value)> body);
 
   LogicalResult checkWhole(Operation *op, Value tile);
   FailureOr<Range> getHeldRange(Operation *op, const Memory &memory,
@@ -149,7 +160,7 @@ private:
     int64_t divisor;
   };
   DenseMap<Value, PartOfAxis> positions;
-  /// Tiles that are all of their memory, so contiguous.
+  /// Tiles that are all of their memory, or rows of it, so contiguous.
   DenseSet<Value> whole;
 };
 

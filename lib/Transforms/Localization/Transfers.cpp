@@ -11,19 +11,10 @@
 using namespace mlir;
 using namespace mlir::commir;
 
-/// Both ends size a message from the axis' layout: the lengths of all members'
-/// tiles, which differ along the gathered axis only.
-LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
-  if (failed(checkWhole(op, op.getSource())))
-    return failure();
-  Location loc = op.getLoc();
-  AxisAttr axis = op.getAxis() ? program.getAxis(*op.getAxis()) : AxisAttr();
-  int64_t members = mesh.getGroupSize(op.getGroup());
-  auto source = cast<TileType>(op.getSource().getType());
-  Value tile = mapping.lookup(op.getSource());
-  Value row = constant(source.getElementType().getIntOrFloatBitWidth() / 8);
-  int64_t divisor = 1;
-  for (auto [i, dim] : llvm::enumerate(source.getDims())) {
+Value ProgramLocalizer::getRowBytes(Location loc, TileType type, Value tile,
+                                    AxisAttr axis, int64_t &divisor) {
+  Value row = constant(type.getElementType().getIntOrFloatBitWidth() / 8);
+  for (auto [i, dim] : llvm::enumerate(type.getDims())) {
     if (axis && dim.getAxis() == axis.getName()) {
       divisor = dim.getDivisor();
       continue;
@@ -31,27 +22,80 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
     Value size = memref::DimOp::create(builder, loc, tile, i);
     row = arith::MulIOp::create(builder, loc, row, size);
   }
+  return row;
+}
+
+Value ProgramLocalizer::makeLengths(Location loc, int64_t members,
+                                    function_ref<Value(Value)> body) {
   auto lengths = memref::AllocaOp::create(
       builder, loc, MemRefType::get({members}, builder.getI64Type()));
   Value zero = constant(0), count = constant(members), one = constant(1);
   auto loop = scf::ForOp::create(builder, loc, zero, count, one);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    Value member = loop.getInductionVar();
-    Value bytes = row;
-    if (axis)
-      bytes = arith::MulIOp::create(
-          builder, loc, layouts.size(axis, Range{member, members}, divisor),
-          row);
-    bytes =
-        arith::IndexCastOp::create(builder, loc, builder.getI64Type(), bytes);
-    memref::StoreOp::create(builder, loc, bytes, lengths, member);
-  }
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value bytes = body(loop.getInductionVar());
+  bytes = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), bytes);
+  memref::StoreOp::create(builder, loc, bytes, lengths, loop.getInductionVar());
+  return lengths;
+}
+
+/// Both ends size a message from the axis' layout: the lengths of all members'
+/// tiles, which differ along the gathered axis only.
+LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
+  if (failed(checkWhole(op, op.getSource())))
+    return failure();
+  Location loc = op.getLoc();
+  AxisAttr axis = op.getAxis() ? program.getAxis(*op.getAxis()) : AxisAttr();
+  int64_t members = mesh.getGroupSize(op.getGroup()), divisor = 1;
+  auto type = cast<TileType>(op.getSource().getType());
+  Value tile = mapping.lookup(op.getSource());
+  Value row = getRowBytes(loc, type, tile, axis, divisor);
+  Value lengths = makeLengths(loc, members, [&](Value member) -> Value {
+    if (!axis)
+      return row;
+    return mul(layouts.size(axis, Range{member, members}, divisor), row);
+  });
   Value token =
       AllGatherStartOp::create(builder, loc, op.getToken().getType(), tile,
                                mapping.lookup(op.getTarget()), lengths,
                                op.getGroupAttr(), op.getAxisAttr());
+  mapping.map(op.getToken(), token);
+  return success();
+}
+
+/// The members' tiles are those around this rank's: its level cuts the axis
+/// innermost.
+LogicalResult ProgramLocalizer::convert(ReduceScatterStartOp op) {
+  if (failed(checkWhole(op, op.getTarget())))
+    return failure();
+  Location loc = op.getLoc();
+  AxisAttr axis = op.getAxis() ? program.getAxis(*op.getAxis()) : AxisAttr();
+  int64_t members = mesh.getGroupSize(op.getGroup()), divisor = 1;
+  auto type = cast<TileType>(op.getTarget().getType());
+  Value tile = mapping.lookup(op.getTarget());
+  Value row = getRowBytes(loc, type, tile, axis, divisor);
+  Range own;
+  for (auto [dim, extent] :
+       llvm::zip_equal(type.getDims(), tiles[op.getTarget()].extents))
+    if (axis && dim.getAxis() == axis.getName())
+      own = extent.asked;
+  if (axis && !own.index)
+    return op.emitOpError()
+           << "must scatter over the parts of axis '" << axis.getName() << "'";
+  Value rank = constant(0);
+  for (Attribute level : op.getGroup()) {
+    rank = mul(rank, constant(mesh.getLevelSize(cast<StringAttr>(level))));
+    rank = add(rank, getCoordinate(op, cast<StringAttr>(level), {}));
+  }
+  Value lengths = makeLengths(loc, members, [&](Value member) -> Value {
+    if (!axis)
+      return row;
+    Value part = add(sub(own.index, rank), member);
+    return mul(layouts.size(axis, Range{part, own.count}, divisor), row);
+  });
+  Value token = ReduceScatterStartOp::create(
+      builder, loc, op.getToken().getType(), mapping.lookup(op.getSource()),
+      tile, lengths, op.getMergeAttr(), op.getGroupAttr(), op.getAxisAttr());
   mapping.map(op.getToken(), token);
   return success();
 }
@@ -227,7 +271,67 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
   }
   if (members == 1)
     return success();
+  auto packed = [&](Value memory, Value shift, const Box &box) {
+    return castTile(builder,
+                    makeView(memory, shift, type.getElementType(), box.sizes));
+  };
   int64_t bytes;
+  // One level moves between dimensions: all its ranks deal parts to each other
+  // at once. A slot takes all pieces for a member, side by side.
+  auto transport = op->getAttrOfType<StringAttr>("commir.transport");
+  bool byMessages = transport && transport == "p2p";
+  if (group.size() == 1 && !byMessages) {
+    FailureOr<Value> outgoing =
+        makeBytes(op, largest, type.getElementType(), members, bytes);
+    FailureOr<Value> incoming =
+        makeBytes(op, largest, type.getElementType(), members, bytes);
+    if (failed(outgoing) || failed(incoming))
+      return failure();
+    auto none = [&](Value) { return constant(0); };
+    Value sends = makeLengths(loc, members, none);
+    Value receives = makeLengths(loc, members, none);
+    Value taken = makeLengths(loc, members, none);
+    // Runs `body` on every piece for or from each other member, with where it
+    // lies; `lengths` counts the bytes of the pieces so far.
+    auto forEachBox = [&](bool sending, Value lengths,
+                          function_ref<void(const Box &, Value)> body) {
+      OpBuilder::InsertionGuard guard(builder);
+      Value hop = add(openLoop(constant(members - 1)), constant(1));
+      Value member = arith::RemUIOp::create(builder, loc, add(rank, hop),
+                                            constant(members));
+      llvm::StringMap<Value> other = coordinatesOf(member);
+      SmallVector<Value> from = openPieces(fromPieces),
+                         to = openPieces(toPieces);
+      Box box =
+          sending ? getBox({}, other, from, to) : getBox(other, {}, from, to);
+      Value size = constant(type.getElementType().getIntOrFloatBitWidth() / 8);
+      for (Value length : box.sizes)
+        size = mul(size, length);
+      Value before = memref::LoadOp::create(builder, loc, lengths, member);
+      before = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                          before);
+      body(box, add(mul(member, constant(bytes)), before));
+      Value after = arith::IndexCastOp::create(
+          builder, loc, builder.getI64Type(), add(before, size));
+      memref::StoreOp::create(builder, loc, after, lengths, member);
+    };
+    forEachBox(true, sends, [&](const Box &box, Value shift) {
+      CopyOp::create(builder, loc, tileOf(source, box, box.from),
+                     packed(*outgoing, shift, box));
+    });
+    forEachBox(false, receives, [](const Box &, Value) {});
+    auto deal = AllToAllStartOp::create(
+        builder, loc, TokenType::get(op.getContext()), *outgoing, sends,
+        *incoming, receives, builder.getArrayAttr(group));
+    if (transport)
+      deal->setAttr("commir.transport", transport);
+    WaitOp::create(builder, loc, deal.getToken());
+    forEachBox(false, taken, [&](const Box &box, Value shift) {
+      CopyOp::create(builder, loc, packed(*incoming, shift, box),
+                     tileOf(target, box, box.to));
+    });
+    return success();
+  }
   FailureOr<Value> outgoing =
       makeBytes(op, largest, type.getElementType(), 1, bytes);
   FailureOr<Value> incoming =
@@ -248,17 +352,18 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
   SmallVector<Value> toNumbers = openPieces(toPieces);
   Box leaves = getBox({}, receiver, fromNumbers, toNumbers);
   Box arrives = getBox(sender, {}, fromNumbers, toNumbers);
-  auto packed = [&](Value memory, const Box &box) {
-    return castTile(builder, makeView(memory, constant(0),
-                                      type.getElementType(), box.sizes));
-  };
-  Value out = packed(*outgoing, leaves), in = packed(*incoming, arrives);
+  Value out = packed(*outgoing, constant(0), leaves);
+  Value in = packed(*incoming, constant(0), arrives);
   CopyOp::create(builder, loc, tileOf(source, leaves, leaves.from), out);
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
-  Value token = ExchangeStartOp::create(
+  auto start = ExchangeStartOp::create(
       builder, loc, TokenType::get(op.getContext()), out, to, in, from,
       builder.getArrayAttr(group), always);
-  WaitOp::create(builder, loc, token);
+  // Messages are all that it takes.
+  if (transport)
+    start->setAttr("commir.transport",
+                   builder.getStringAttr(transport == "sim" ? "sim" : "p2p"));
+  WaitOp::create(builder, loc, start.getToken());
   CopyOp::create(builder, loc, in, tileOf(target, arrives, arrives.to));
   return success();
 }

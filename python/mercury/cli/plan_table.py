@@ -9,7 +9,7 @@ from functools import cached_property
 from ..dsl import Mask
 from ..dsl.nodes import Buffer, Kernel
 from ..runtime import Plan
-from ..runtime.events import Box, Event
+from ..runtime.events import COLLECTIVES, Box, Event
 
 __all__ = ["Row", "rows"]
 
@@ -128,9 +128,9 @@ class _Teller:
                     yield "start", "send", self.part(source), f"-> {event.to}"
                 if event.sender != event.rank and target.bytes:
                     yield "start", "receive", _name(target), f"<- {event.sender}"
-            case "all_gather":
+            case kind if kind in COLLECTIVES:
                 over = " over " + ", ".join(event.levels)
-                yield "start", "all_gather", self.part(event.inputs[0]), over.strip()
+                yield "start", kind, self.part(event.inputs[0]), over.strip()
             case "pull" if event.inputs[0].bytes:
                 yield "start", "pull", self.part(event.inputs[0]), f"<- {event.sender}"
             case "wait":

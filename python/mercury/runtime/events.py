@@ -10,7 +10,23 @@ from typing import Any
 from ..dsl.mesh import Mesh
 from ..errors import CompileError, python_location
 
-__all__ = ["Box", "Event", "Message", "Traffic", "crossed_level", "messages", "read", "traffic"]
+__all__ = [
+    "COLLECTIVES",
+    "Box",
+    "Event",
+    "Message",
+    "Traffic",
+    "crossed_level",
+    "messages",
+    "read",
+    "traffic",
+]
+
+
+COLLECTIVES = frozenset(
+    {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast"}
+)
+"""What all ranks of a group do together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +78,8 @@ class Event:
     Attributes
     ----------
     kind
-        ``"launch"``, ``"exchange"``, ``"all_gather"``, ``"pull"``, ``"wait"``, ``"fill"``,
-        ``"copy"``, ``"accumulate"``, ``"lease_open"`` or ``"lease_close"``.
+        ``"launch"``, ``"exchange"``, ``"pull"``, a collective (`COLLECTIVES`), ``"wait"``,
+        ``"fill"``, ``"copy"``, ``"accumulate"``, ``"lease_open"`` or ``"lease_close"``.
     rank
         A rank of the mesh, as all ranks here.
     steps
@@ -85,7 +101,10 @@ class Event:
     levels, members
         Of the group that it communicates in.
     to, sender
-        Whom an exchange sends to, and who sends to this rank or is pulled from.
+        Whom an exchange sends to, and who sends to this rank, is pulled from or broadcasts.
+    lengths
+        For each member, the bytes that it contributes to an all_gather, or that this rank
+        has for it in a reduce_scatter or all_to_all.
     happens
         Whether a communication happens at all on this rank, at this step.
     token
@@ -114,6 +133,13 @@ class Event:
     happens: bool
     token: int
     lease: int
+    lengths: tuple[int, ...] = ()
+
+    def bytes_to(self, member: int) -> int:
+        """Give the bytes that a rank of the group gets of this one."""
+        if self.kind in {"reduce_scatter", "all_to_all"}:
+            return self.lengths[self.members.index(member)]
+        return self.inputs[0].bytes
 
     def to_json(self, mesh: Mesh) -> dict[str, Any]:
         """Give the event as JSON has it; peers come with their coordinates."""
@@ -157,21 +183,24 @@ def crossed_level(mesh: Mesh, one: int, other: int) -> str:
 
 def messages(mesh: Mesh, event: Event) -> Iterator[Message]:
     """Give what an event moves between ranks; a message belongs to its sender, or puller."""
-    if not event.happens or event.kind not in {"exchange", "all_gather", "pull"}:
+    if not event.happens or event.kind not in COLLECTIVES | {"exchange", "pull"}:
         return
     if event.kind == "pull":
         ends = [(event.inputs[0].owner, event.rank)]
     elif event.kind == "exchange":
         ends = [(event.rank, event.to if event.to is not None else event.rank)]
+    elif event.kind == "broadcast" and event.sender != event.rank:
+        ends = []
     else:
         ends = [(event.rank, member) for member in event.members]
     for sender, receiver in ends:
-        if sender != receiver and event.inputs[0].bytes:
+        size = event.bytes_to(receiver) if event.kind != "pull" else event.inputs[0].bytes
+        if sender != receiver and size:
             yield Message(
                 sender=sender,
                 receiver=receiver,
                 level=crossed_level(mesh, sender, receiver),
-                bytes=event.inputs[0].bytes,
+                bytes=size,
             )
 
 
@@ -238,7 +267,7 @@ def _event(
 
     mixed = zip_longest(fields["sections"], fields["steps"])
     kept = ("kind", "steps", "op", "kernel", "implementation", "signature", "positions")
-    more = ("levels", "members", "happens", "token", "lease")
+    more = ("levels", "members", "happens", "token", "lease", "lengths")
     return Event(
         rank=rank,
         place=tuple(number for pair in mixed for number in pair if number is not None),
@@ -279,7 +308,7 @@ class _Contents:
         self._parts = kept + ([(box.offset, box.end, name)] if name else [])
 
 
-_MOVES = frozenset({"copy", "exchange", "all_gather", "pull"})
+_MOVES = COLLECTIVES | {"copy", "exchange", "pull"}
 
 
 def _name_contents(events: list[Event]) -> list[Event]:

@@ -54,6 +54,7 @@ class _Follower:
     own: Mapping[int, Sequence[Event]]
     arenas: dict[int, list[_Region]] = field(default_factory=lambda: defaultdict(list))
     sent: dict[Any, deque[Indices | None]] = field(default_factory=lambda: defaultdict(deque))
+    dealt: dict[Any, deque[list[_Region]]] = field(default_factory=lambda: defaultdict(deque))
     pulled: dict[tuple[int, int], Indices | None] = field(default_factory=dict)
     held: dict[tuple[str, int], Indices] = field(default_factory=dict)
 
@@ -88,6 +89,15 @@ class _Follower:
             case "all_gather":
                 for member in event.members:
                     self.sent[event.levels, event.rank, member].append(inputs[0])
+            case "all_to_all":
+                self._deal(event)
+            case "broadcast" if event.happens and event.sender == event.rank:
+                for member in event.members:
+                    self.sent[event.levels, event.rank, member].append(inputs[0])
+            case "reduce_scatter" | "all_reduce":
+                # Members take part together, whatever partial results they give.
+                for member in event.members:
+                    self.sent[event.levels, event.rank, member].append(None)
             case "pull":
                 self.pulled[event.rank, event.token] = inputs[0]
             case "copy":
@@ -106,8 +116,12 @@ class _Follower:
             return True
         if started.kind == "all_gather":
             return self._gather(started)
+        if started.kind == "all_to_all":
+            return self._take(started)
+        if started.kind in {"reduce_scatter", "all_reduce"}:
+            return self._reduce(started)
         found: Indices | None = None
-        if started.kind == "exchange":
+        if started.kind in {"exchange", "broadcast"}:
             channel = self.sent[started.levels, started.sender, started.rank]
             if not channel:
                 return False
@@ -115,6 +129,43 @@ class _Follower:
         elif started.kind == "pull":
             found = self.pulled[started.rank, started.token]
         self._write(started.rank, started.outputs[0], found)
+        return True
+
+    def _reduce(self, started: Event) -> bool:
+        """End a reduction: what it makes are partial results."""
+        channels = [self.sent[started.levels, who, started.rank] for who in started.members]
+        if not all(channels):
+            return False
+        for channel in channels:
+            channel.popleft()
+        self._write(started.rank, started.outputs[0], None)
+        return True
+
+    def _deal(self, event: Event) -> None:
+        """Start an all_to_all: what lies in each member's slot goes to it."""
+        source = event.inputs[0]
+        slot = source.bytes // len(event.members)
+        for number, member in enumerate(event.members):
+            begin = source.offset + number * slot
+            inside = [
+                replace(region, box=replace(region.box, offset=region.box.offset - begin))
+                for region in self.arenas[event.rank]
+                if begin <= region.box.offset and region.box.end <= begin + slot
+            ]
+            self.dealt[event.levels, event.rank, member].append(inside)
+
+    def _take(self, started: Event) -> bool:
+        """End an all_to_all: a member's slot holds what it sent."""
+        channels = [self.dealt[started.levels, who, started.rank] for who in started.members]
+        if not all(channels):
+            return False
+        slots = started.outputs[0]
+        self._write(started.rank, slots, None)
+        for number, channel in enumerate(channels):
+            begin = slots.offset + number * (slots.bytes // len(channels))
+            for region in channel.popleft():
+                box = replace(region.box, owner=started.rank, offset=region.box.offset + begin)
+                self._write(started.rank, box, region.indices)
         return True
 
     def _gather(self, started: Event) -> bool:

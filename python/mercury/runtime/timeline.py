@@ -15,7 +15,7 @@ from typing import Any
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
-from .events import Event, crossed_level, messages
+from .events import COLLECTIVES, Event, crossed_level, messages
 
 __all__ = ["NOMINAL", "Arrow", "Slice", "Timeline", "name_tracks", "to_chrome", "work"]
 
@@ -158,7 +158,7 @@ class Timeline:
         match event.kind:
             case "launch" | "fill" | "copy" | "accumulate":
                 self._compute(rank, event)
-            case "exchange" | "all_gather":
+            case kind if kind == "exchange" or kind in COLLECTIVES:
                 self._start(rank, event)
             case "pull":
                 return self._pull(rank, event)
@@ -202,6 +202,10 @@ class Timeline:
         if event.kind == "exchange":
             to, sender = event.to, event.sender
             ends = [(True, to), (False, sender)]
+        elif event.kind == "broadcast":
+            others = [member for member in event.members if member != event.rank]
+            roots = event.sender == event.rank
+            ends = [(True, other) for other in others] if roots else [(False, event.sender)]
         else:
             others = [member for member in event.members if member != event.rank]
             ends = [(sends, other) for other in others for sends in (True, False)]
@@ -226,7 +230,7 @@ class Timeline:
         """Move the bytes of a message; a rank receives one after another on a level."""
         sender = source.rank if isinstance(source, Slice) else source.event.rank
         receiver = to.event.rank
-        size = event.inputs[0].bytes
+        size = event.inputs[0].bytes if event.kind == "pull" else event.bytes_to(receiver)
         if sender == receiver or not size:
             return begin
         link = (receiver, crossed_level(self.mesh, sender, receiver))

@@ -139,13 +139,17 @@ class Schedule:
         reads
             ``"rotate"`` or ``"pull"``.
         results
-            ``"travel"`` or ``"deliver"``.
+            ``"travel"`` (the sum of a part goes from rank to rank), ``"deliver"`` (each
+            partial result to its owner) or ``"fetch"`` (the owner reads it where it was
+            made).
         via
             How single buffers move, where not by ``reads`` and ``results``.
         chunks
-            Into how many pieces a transfer is cut.
+            Into how many pieces a transfer is cut. Reads come in chunks by ``"pull"``,
+            results by ``"deliver"`` and ``"fetch"``, with the own part last.
         link
-            Element type on the wire, as ``"bf16"``.
+            Element type on the wire, as ``"bf16"``: what is wider is rounded to it. By
+            default inputs move as they are, and partial results in float32.
         """
         options = {
             "over": over,

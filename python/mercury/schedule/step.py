@@ -38,7 +38,10 @@ OPS: dict[str, tuple[tuple[str, ...], dict[str, Value | None]]] = {
     "split_level": (("level", "into"), {}),
 }
 
-_ENUMS = {"reads": ("rotate", "pull"), "results": ("travel", "deliver")}
+_ENUMS: dict[str, tuple[str, ...]] = {
+    "reads": ("rotate", "pull"),
+    "results": ("travel", "deliver", "fetch"),
+}
 
 
 def names(values: str | Sequence[str]) -> str:

@@ -52,12 +52,12 @@ def needs(placed: Placed) -> list[Need]:
             for buffer, levels in placed.moved(loop).items():
                 read = buffer in placed.inputs
                 way = loop.shift.reads if read else loop.shift.results
-                if way not in ("pull", "deliver"):
+                if way not in ("pull", "deliver", "fetch"):
                     continue
                 for level in levels:
                     need = Need(
                         level=level,
-                        transport="pull" if read else "push",
+                        transport="push" if way == "deliver" else "pull",
                         capabilities=taken,
                     )
                     found[need] = None

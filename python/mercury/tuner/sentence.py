@@ -49,8 +49,11 @@ def _nest(placed: Placed, nest: tuple[Loop, ...]) -> Iterator[str]:
             verb = ("are pulled" if many else "is pulled") if pulled else _verb("rotate", many)
             yield f"{_and(reads)} {verb} {over}{chunks}{way}, under the work"
         if results:
-            put = loop.shift.results == "deliver"
-            how = "go straight to their owners" if put else "travel to their owners"
+            how = {
+                "travel": "travel to their owners",
+                "deliver": "go straight to their owners",
+                "fetch": "are read by their owners",
+            }[loop.shift.results]
             yield f"partial {_and(results)} {how} {over}{chunks}{way}"
 
 

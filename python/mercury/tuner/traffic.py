@@ -222,7 +222,7 @@ class _Buffer:
             part = self.bytes(_factors(made), DTYPE_BYTES.get(ring.shift.link, width))
             # An accumulator travels whole, whatever a loop around the ring makes of it.
             runs = self._runs(loops, ring, frozenset(ring.axes))
-            transport = "push" if ring.shift.results == "deliver" else "p2p"
+            transport = {"deliver": "push", "fetch": "pull"}.get(ring.shift.results, "p2p")
             hops = (self.sizes[level] - 1) * runs
             yield self._transfer("R6", level, transport, part, hops, True)
             last = ring.shift.direction * (ring.parts // self.sizes[level])

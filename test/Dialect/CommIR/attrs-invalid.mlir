@@ -155,18 +155,18 @@ module attributes {test.shift = #commir.shift<by i on gpu, link i8>} {}
 // -----
 
 // CONSTRAINT: shift.via
-// expected-error@below {{buffer 'K' in via must move by rotate, pull, travel or deliver, got "post"}}
+// expected-error@below {{buffer 'K' in via must move by rotate, pull, travel, deliver or fetch, got "post"}}
 module attributes {test.shift = #commir.shift<by i on gpu, via {K = "post"}>} {}
 
 // -----
 
 // CONSTRAINT: shift.via
-// expected-error@below {{buffer 'K' in via must move by rotate, pull, travel or deliver, got 5 : i64}}
+// expected-error@below {{buffer 'K' in via must move by rotate, pull, travel, deliver or fetch, got 5 : i64}}
 module attributes {test.shift = #commir.shift<by i on gpu, via {K = 5}>} {}
 
 // -----
 
-// expected-error@below {{expected 'by', 'direction', 'offset', 'reads rotate|pull', 'results travel|deliver', 'via', 'chunks' or 'link', got 'reads travel'}}
+// expected-error@below {{expected 'by', 'direction', 'offset', 'reads rotate|pull', 'results travel|deliver|fetch', 'via', 'chunks' or 'link', got 'reads travel'}}
 module attributes {test.shift = #commir.shift<by i on gpu, reads travel>} {}
 
 // -----

@@ -355,7 +355,7 @@ commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs() outputs() {
 // CONSTRAINT: for.shift-via-mode
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i], f32>) outputs() {
-  // expected-error@below {{the shift's via must move an input by rotate or pull, an output by travel or deliver, 'A' is an input and has travel}}
+  // expected-error@below {{the shift's via must move an input by rotate or pull, an output by travel, deliver or fetch, 'A' is an input and has travel}}
   commir.for i of 4 parallel(gpu), k of 4 shift(by i on gpu, via {A = "travel"}) {
   }
 }
@@ -1069,9 +1069,55 @@ commir.program @program on @mesh axes(b = 1, h = 2, sq = 8, sk = 8) inputs(%Q: !
 // -----
 
 // CONSTRAINT: accumulate.type
-func.func @accumulate_other_type(%a: memref<?xf32>, %b: memref<?xf64>) {
-  // expected-error@below {{a tile to add must have the type of the sum, 'memref<?xf64>', got 'memref<?xf32>'}}
-  commir.accumulate %a to %b : memref<?xf32> to memref<?xf64>
+func.func @accumulate_wider(%a: memref<?xf64>, %b: memref<?xf32>) {
+  // expected-error@below {{a tile to add must have the shape of the sum and no wider elements, 'memref<?xf32>', got 'memref<?xf64>'}}
+  commir.accumulate %a to %b : memref<?xf64> to memref<?xf32>
+  return
+}
+
+// -----
+
+func.func @accumulate_other_shape(%a: memref<?x?xbf16>, %b: memref<?xf32>) {
+  // expected-error@below {{a tile to add must have the shape of the sum and no wider elements, 'memref<?xf32>', got 'memref<?x?xbf16>'}}
+  commir.accumulate %a to %b : memref<?x?xbf16> to memref<?xf32>
+  return
+}
+
+// -----
+
+// CONSTRAINT: reduce_scatter.merge
+func.func @reduce_scatter_softmax(%a: memref<128xi8>, %b: memref<?xf32>) {
+  // expected-error@below {{what ranks reduce together must merge by sum or max, got softmax}}
+  %t = commir.reduce_scatter.start %a into %b merge(softmax) on "gpu" : memref<128xi8>, memref<?xf32>
+  commir.wait %t
+  return
+}
+
+// -----
+
+// CONSTRAINT: reduce_scatter.type
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8) inputs(%A: !commir.buffer<[i], f32>, %B: !commir.buffer<[i], bf16>) outputs() {
+  %own = commir.part %B [] : !commir.buffer<[i], bf16> -> !commir.tile<[i], bf16>
+  // expected-error@below {{the tile of a reduce_scatter must be one of its source, '!commir.tile<[i], f32>', got '!commir.tile<[i], bf16>'}}
+  %t = commir.reduce_scatter.start %A into %own merge(sum) on "gpu" along i : !commir.buffer<[i], f32>, !commir.tile<[i], bf16>
+}
+
+// -----
+
+// CONSTRAINT: all_reduce.merge
+func.func @all_reduce_softmax(%a: memref<?xf32>) {
+  // expected-error@below {{what ranks reduce together must merge by sum or max, got softmax}}
+  %t = commir.all_reduce.start %a into %a merge(softmax) on "gpu" : memref<?xf32>, memref<?xf32>
+  commir.wait %t
+  return
+}
+
+// -----
+
+func.func @merge_unknown(%a: memref<?xf32>) {
+  // expected-error@below {{expected 'sum', 'max' or 'softmax', got 'min'}}
+  %t = commir.all_reduce.start %a into %a merge(min) on "gpu" : memref<?xf32>, memref<?xf32>
   return
 }
 

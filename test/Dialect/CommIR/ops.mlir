@@ -403,6 +403,41 @@ commir.program @all_gather on @cluster axes(sk = 8)
       : memref<4xf32>, memref<?xi8>
 }
 
+// CHECK-LABEL: commir.program @collectives
+commir.program @collectives on @cluster axes(i = 8)
+    inputs(%A: !commir.buffer<[i], f32>) outputs() {
+  %own = commir.part %A [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %s = commir.alloc slots 4 placement [] parts {i = 4} : !commir.buffer<[i], f32>
+  // CHECK: %[[T:.*]] = commir.reduce_scatter.start %{{.*}} into %{{.*}} merge(sum) on "gpu" along i : !commir.buffer<[i], f32>, !commir.tile<[i], f32>
+  %t = commir.reduce_scatter.start %s into %own merge(sum) on "gpu" along i
+      : !commir.buffer<[i], f32>, !commir.tile<[i], f32>
+  // CHECK: commir.wait %[[T]]
+  commir.wait %t
+  // CHECK: commir.all_reduce.start %[[OWN:.*]] into %[[OWN]] merge(max) on ["node", "gpu"] : !commir.tile<[i], f32>, !commir.tile<[i], f32>
+  %u = commir.all_reduce.start %own into %own merge(max) on ["node", "gpu"]
+      : !commir.tile<[i], f32>, !commir.tile<[i], f32>
+  commir.wait %u
+  %m = builtin.unrealized_conversion_cast to memref<4xf32>
+  %n = builtin.unrealized_conversion_cast to memref<256xi8>
+  %b = builtin.unrealized_conversion_cast to memref<4xi64>
+  // CHECK: commir.reduce_scatter.start %{{.*}} into %{{.*}} bytes %{{.*}} : memref<4xi64> merge(sum) on "gpu" along i : memref<256xi8>, memref<4xf32>
+  %v = commir.reduce_scatter.start %n into %m bytes %b : memref<4xi64> merge(sum)
+      on "gpu" along i : memref<256xi8>, memref<4xf32>
+  // CHECK: commir.all_to_all.start %[[N:.*]], %[[B:.*]] into %[[N]], %[[B]] on "gpu" : memref<256xi8>, memref<4xi64>, memref<256xi8>, memref<4xi64>
+  %w = commir.all_to_all.start %n, %b into %n, %b on "gpu"
+      : memref<256xi8>, memref<4xi64>, memref<256xi8>, memref<4xi64>
+  %root = arith.constant 1 : index
+  %on = arith.constant true
+  // CHECK: commir.broadcast.start %[[M:.*]] into %[[M]] of %c1 on "gpu" when %true : memref<4xf32>, memref<4xf32>
+  %x = commir.broadcast.start %m into %m of %root on "gpu" when %on
+      : memref<4xf32>, memref<4xf32>
+  // CHECK: commir.lease.open %{{.*}} slot %c1 on "gpu" : !commir.buffer<[i], f32>
+  %l = commir.lease.open %s slot %root on "gpu" : !commir.buffer<[i], f32>
+  // CHECK: commir.accumulate %{{.*}} to %{{.*}} : memref<4xbf16> to memref<4xf32>
+  %narrow = builtin.unrealized_conversion_cast to memref<4xbf16>
+  commir.accumulate %narrow to %m : memref<4xbf16> to memref<4xf32>
+}
+
 // CHECK-LABEL: commir.program @fill_and_copy
 commir.program @fill_and_copy on @cluster axes(i = 8)
     inputs(%A: !commir.buffer<[i], f32>, %B: !commir.buffer<[i], bf16>) outputs() {

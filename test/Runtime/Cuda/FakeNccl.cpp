@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <unistd.h>
@@ -72,22 +73,26 @@ struct Message {
   Stream stream;
 };
 
-/// The calls between a group's start and its end.
+/// The calls between a group's start and its end, and what is done when all of
+/// them are.
 struct Batch {
-  Batch(std::vector<Message> messages)
-      : messages(std::move(messages)), numbers(this->messages.size()),
-        done(this->messages.size()) {}
+  Batch(std::vector<Message> messages,
+        std::vector<std::function<void()>> finishers)
+      : messages(std::move(messages)), finishers(std::move(finishers)),
+        numbers(this->messages.size()), done(this->messages.size()) {}
   bool attempt();
   bool send(size_t index);
   bool receive(size_t index);
 
   std::vector<Message> messages;
+  std::vector<std::function<void()>> finishers;
   std::vector<uint64_t> numbers; // what was posted, from 1 on
   std::vector<bool> done;
 };
 } // namespace
 
 static thread_local std::vector<Message> pending;
+static thread_local std::vector<std::function<void()>> pendingFinishers;
 static thread_local int depth;
 static int version = 22809;
 
@@ -147,6 +152,9 @@ bool Batch::attempt() {
       return true;
     complete &= messages[i].sends ? send(i) : receive(i);
   }
+  if (complete)
+    for (const auto &finish : finishers)
+      finish();
   return complete;
 }
 
@@ -154,11 +162,69 @@ static NcclResult flush() {
   if (depth > 0 || pending.empty())
     return 0;
   std::vector<Message> messages = std::move(pending);
+  auto finishers = std::move(pendingFinishers);
   pending.clear();
-  return enqueue(messages.front().stream, [messages]() -> Work {
-    auto batch = std::make_shared<Batch>(messages);
+  pendingFinishers.clear();
+  return enqueue(messages.front().stream, [messages, finishers]() -> Work {
+    auto batch = std::make_shared<Batch>(messages, finishers);
     return [batch] { return batch->attempt(); };
   });
+}
+
+extern "C" {
+NcclResult ncclGroupStart();
+NcclResult ncclGroupEnd();
+NcclResult ncclSend(const void *src, size_t count, int type, int peer,
+                    Communicator communicator, Stream stream);
+NcclResult ncclRecv(void *dst, size_t count, int type, int peer,
+                    Communicator communicator, Stream stream);
+}
+
+/// Elements as NCCL numbers them: float32 is 7 and bfloat16 9.
+static size_t elementBytes(int type) { return type == 7 ? 4 : 2; }
+
+static float load(const char *at, int type) {
+  uint32_t bits = 0;
+  std::memcpy(reinterpret_cast<char *>(&bits) + 4 - elementBytes(type), at,
+              elementBytes(type));
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+static void store(char *at, int type, float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (type != 7)
+    bits += 0x7fff + (bits >> 16 & 1);
+  std::memcpy(at, reinterpret_cast<char *>(&bits) + 4 - elementBytes(type),
+              elementBytes(type));
+}
+
+/// Every member sends every other a part, and merges what came to it.
+static NcclResult reduceParts(const char *src, size_t stride, void *dst,
+                              size_t count, int type, int reduction,
+                              Communicator communicator, Stream stream) {
+  int ranks = communicator->member->ranks;
+  size_t bytes = count * elementBytes(type);
+  auto parts = std::make_shared<std::vector<char>>(bytes * ranks);
+  ncclGroupStart();
+  for (int peer = 0; peer < ranks; ++peer) {
+    ncclSend(src + peer * stride, bytes, 0, peer, communicator, stream);
+    ncclRecv(parts->data() + peer * bytes, bytes, 0, peer, communicator,
+             stream);
+  }
+  pendingFinishers.push_back([=] {
+    for (size_t at = 0; at < bytes; at += elementBytes(type)) {
+      float merged = load(parts->data() + at, type);
+      for (int peer = 1; peer < ranks; ++peer) {
+        float more = load(parts->data() + peer * bytes + at, type);
+        merged = reduction == 0 ? merged + more : std::max(merged, more);
+      }
+      store(static_cast<char *>(dst) + at, type, merged);
+    }
+  });
+  return ncclGroupEnd();
 }
 
 extern "C" {
@@ -249,6 +315,27 @@ NcclResult ncclAllGather(const void *src, void *dst, size_t count, int type,
     ncclRecv(static_cast<char *>(dst) + peer * count, count, type, peer,
              communicator, stream);
   }
+  return ncclGroupEnd();
+}
+NcclResult ncclReduceScatter(const void *src, void *dst, size_t count, int type,
+                             int reduction, Communicator communicator,
+                             Stream stream) {
+  return reduceParts(static_cast<const char *>(src), count * elementBytes(type),
+                     dst, count, type, reduction, communicator, stream);
+}
+NcclResult ncclAllReduce(const void *src, void *dst, size_t count, int type,
+                         int reduction, Communicator communicator,
+                         Stream stream) {
+  return reduceParts(static_cast<const char *>(src), 0, dst, count, type,
+                     reduction, communicator, stream);
+}
+NcclResult ncclBroadcast(const void *src, void *dst, size_t count, int type,
+                         int root, Communicator communicator, Stream stream) {
+  ncclGroupStart();
+  if (communicator->member->rank == root)
+    for (int peer = 0; peer < communicator->member->ranks; ++peer)
+      ncclSend(src, count, type, peer, communicator, stream);
+  ncclRecv(dst, count, type, root, communicator, stream);
   return ncclGroupEnd();
 }
 

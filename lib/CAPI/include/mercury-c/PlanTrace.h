@@ -45,8 +45,9 @@ typedef struct MercuryPosition {
 
 /// One thing that a rank does.
 typedef struct MercuryPlanEvent {
-  /// "launch", "exchange", "all_gather", "pull", "wait", "fill", "copy",
-  /// "accumulate", "lease_open" or "lease_close".
+  /// "launch", "exchange", "all_gather", "reduce_scatter", "all_reduce",
+  /// "all_to_all", "broadcast", "pull", "wait", "fill", "copy", "accumulate",
+  /// "lease_open" or "lease_close".
   MlirStringRef kind;
   MlirOperation operation;
   /// The indices of the loops around it, outermost first.
@@ -83,7 +84,8 @@ typedef struct MercuryPlanEvent {
   int64_t from;
   /// Whether a communication happens at all on this rank.
   bool happens;
-  /// For each member the bytes that it contributes to an all_gather.
+  /// For each member the bytes that it contributes to an all_gather, or that
+  /// this rank has for it in a reduce_scatter or an all_to_all.
   MercuryIntegers lengths;
   /// What a start gives and a wait takes, from 1; 0 for none.
   int64_t token;

@@ -45,7 +45,7 @@
 #define MERCURY_RT_EXPORT __attribute__((visibility("default")))
 
 /** Grows whenever the meaning or the signature of anything here changes. */
-#define MERCURY_RT_ABI_VERSION 2
+#define MERCURY_RT_ABI_VERSION 3
 
 /** The group of several levels: bit l of `set` stands for level l. */
 #define MERCURY_RT_LEVELS(set) ((INT64_C(1) << 62) + (set))
@@ -88,6 +88,9 @@ enum mercury_rt_element_type {
   MERCURY_RT_F32 = 3,
   MERCURY_RT_F64 = 4
 };
+
+/** How ranks merge elements that they reduce together. */
+enum mercury_rt_reduction { MERCURY_RT_SUM = 0, MERCURY_RT_MAX = 1 };
 
 /** An n-d tile in this rank's memory. Where a size is 0, `data` is not used. */
 typedef struct mercury_rt_tile {
@@ -168,6 +171,38 @@ MERCURY_RT_EXPORT int32_t mercury_rt_all_gather_start(
     mercury_rt_context *context, int64_t group, const void *src,
     int64_t send_bytes, void *dst, int64_t slot_bytes,
     const int64_t *bytes_of_member, int64_t *token);
+
+/** Starts to merge what every member of the group adds to each part: the slot
+   of member m, at `src + m * slot_bytes`, holds what this rank adds to that
+    member's part, of `bytes_of_member[m]` bytes. This rank's part lands at
+    `dst`, of `bytes_of_member[self]` bytes, which lies apart from `src`; its
+   own slot is left undefined. Elements are of `element_type`, merged as
+    `reduction` says; slots hold whole elements. Otherwise as all_gather. */
+MERCURY_RT_EXPORT int32_t mercury_rt_reduce_scatter_start(
+    mercury_rt_context *context, int64_t group, void *src, int64_t slot_bytes,
+    void *dst, const int64_t *bytes_of_member, int32_t element_type,
+    int32_t reduction, int64_t *token);
+
+/** Starts to merge `bytes` bytes at `src` of every member of the group into
+    `dst` on each of them, which is `src` or lies apart from it. */
+MERCURY_RT_EXPORT int32_t mercury_rt_all_reduce_start(
+    mercury_rt_context *context, int64_t group, const void *src, void *dst,
+    int64_t bytes, int32_t element_type, int32_t reduction, int64_t *token);
+
+/** Starts to send each member m of the group `send_bytes[m]` bytes at
+    `src + m * send_slot_bytes`, and to receive `recv_bytes[m]` bytes of it at
+    `dst + m * recv_slot_bytes`, this one included. Both tables are read before
+    the call returns. A part of no bytes is skipped. */
+MERCURY_RT_EXPORT int32_t mercury_rt_all_to_all_start(
+    mercury_rt_context *context, int64_t group, const void *src,
+    int64_t send_slot_bytes, const int64_t *send_bytes, void *dst,
+    int64_t recv_slot_bytes, const int64_t *recv_bytes, int64_t *token);
+
+/** Starts to bring `bytes` bytes at `src` of member `root` of the group to
+   `dst` on every member, the root included. `src` of the others is not used. */
+MERCURY_RT_EXPORT int32_t mercury_rt_broadcast_start(
+    mercury_rt_context *context, int64_t group, int64_t root, const void *src,
+    void *dst, int64_t bytes, int64_t *token);
 
 /** Blocks until the operation behind `token` is complete on this rank: its
     sources may be written, its destinations read. Token 0 is complete. */

@@ -354,7 +354,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
     %program = transform.structured.match ops{["commir.program"]} in %root
         : (!transform.any_op) -> !transform.any_op
-    // expected-error@below {{cannot shift loop 'sk' by 'sq': the shift's via must move an input by rotate or pull, an output by travel or deliver, 'K' is an input and has travel}}
+    // expected-error@below {{cannot shift loop 'sk' by 'sq': the shift's via must move an input by rotate or pull, an output by travel, deliver or fetch, 'K' is an input and has travel}}
     transform.commir.shift "sk" by ["sq"] via {K = "travel"} in %program : !transform.any_op
     transform.yield
   }
@@ -454,7 +454,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
     %program = transform.structured.match ops{["commir.program"]} in %root
         : (!transform.any_op) -> !transform.any_op
-    // expected-error@below {{cannot shift loop 'sk' by 'sq': buffer 'K' in via must move by rotate, pull, travel or deliver, got 5 : i64}}
+    // expected-error@below {{cannot shift loop 'sk' by 'sq': buffer 'K' in via must move by rotate, pull, travel, deliver or fetch, got 5 : i64}}
     transform.commir.shift "sk" by ["sq"] via {K = 5} in %program : !transform.any_op
     transform.yield
   }

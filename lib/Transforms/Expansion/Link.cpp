@@ -1,0 +1,141 @@
+//===- Link.cpp - Narrower elements on the wire ---------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A shift's link type is the widest that moves along its loop; what is no wider
+// moves as it is. What is read is rounded once, by its owner, and so is the
+// same on every rank, its owner included: where a part is worked on changes no
+// result. Partial results are rounded when they leave and summed in the
+// accumulator's type; a log-sum-exp, which weighs all of its row, never is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/KernelSignature.h"
+#include "lib/Transforms/Expansion/NestExpander.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+BufferType mlir::commir::withElementType(BufferType type, Type element) {
+  return BufferType::get(type.getContext(), type.getDims(), element);
+}
+
+bool NestExpander::isLogSumExp(StoreOp store, size_t result) {
+  auto made = cast<OpResult>(store.getTiles()[result]);
+  auto kernel = cast<KernelOp>(made.getOwner());
+  return KernelSignature::makesSoftmax(kernel.getKernel()) &&
+         made.getResultNumber() == 1;
+}
+
+/// The type in which elements of `type` move along a shifted loop.
+Type NestExpander::getLinkType(LoopAttr loop, Type type) {
+  Type link = loop.getShift().getLink();
+  bool narrows =
+      link && link.getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth();
+  return narrows ? link : type;
+}
+
+/// Whether a link rounds the partial results of an output as they leave.
+bool NestExpander::narrows(StoreOp store, size_t result, LoopAttr loop) {
+  Type type = getWideType(store, result).getElementType();
+  if (store.getDeferred())
+    type = store.getPartial().value_or(type);
+  return !isLogSumExp(store, result) && getLinkType(loop, type) != type;
+}
+
+LogicalResult NestExpander::checkLink(LoopAttr loop) {
+  Type link = loop.getShift().getLink();
+  if (!link || link.isF16() || link.isBF16() || link.isF32() || link.isF64())
+    return success();
+  std::string name;
+  llvm::raw_string_ostream(name) << link;
+  return needsRule("R3 and R6 with link '" + name + "'",
+                   "elements move in f64, f32, bf16 or f16");
+}
+
+/// Rounds this rank's shard once for all that will read it, where the link of a
+/// ring's loop is narrower.
+LogicalResult NestExpander::narrowRing(LoopAttr loop, PlacementAttr inside,
+                                       Ring &ring) {
+  auto type = cast<BufferType>(ring.own.getType());
+  if (failed(checkLink(loop)))
+    return failure();
+  Type link = getLinkType(loop, type.getElementType());
+  if (link == type.getElementType())
+    return success();
+  Value narrow = makeMemory(withElementType(type, link), 1, inside);
+  Value source = getTileAt(ring.own, {}), target = getTileAt(narrow, {});
+  CopyOp::create(builder, nest.getLoc(), source, target);
+  ring.own = narrow;
+  return success();
+}
+
+/// Kernels take a part in the buffer's own type.
+void NestExpander::widenArrival(const ShiftedLoop &shifted, const Ring &member,
+                                const RingStep &step,
+                                std::optional<Part> chunk) {
+  if (!member.wide)
+    return;
+  Location loc = nest.getLoc();
+  auto at = getMoved(member, shifted.axis,
+                     getPartOf(shifted, member, step.part, chunk));
+  Value own = isOwnPart(shifted, member, step.part);
+  Value kept = getHeldTile(member, at);
+  Value came = getTileAt(member.slots, at, step.slot);
+  Value current = arith::SelectOp::create(builder, loc, own, kept, came);
+  Value target = getTileAt(member.wide, at);
+  CopyOp::create(builder, loc, current, target);
+}
+
+/// Memory for what a traveller makes, sends and receives; for what its link
+/// makes narrower, on its way out and, for a merge that takes no narrow tiles,
+/// on its way in.
+void NestExpander::makeTravelMemory(StoreOp store, LoopAttr loop,
+                                    BufferType type, PlacementAttr others,
+                                    ArrayRef<NamedAttribute> parts,
+                                    Traveller &traveller) {
+  size_t result = llvm::find(store.getBuffers(), traveller.buffer) -
+                  store.getBuffers().begin();
+  bool rounds = narrows(store, result, loop);
+  Type link = rounds ? Type(loop.getShift().getLink()) : type.getElementType();
+  bool inChunks = goesInChunks(store, loop);
+  // In chunks, what was rounded is out of the way of the next one.
+  traveller.partial =
+      makeMemory(type, rounds && inChunks ? 1 : 2, others, parts);
+  if (!arrivesInPlace(store) || loop.getParts() != 2)
+    traveller.incoming = makeMemory(
+        withElementType(type, link),
+        store.getDeferred() ? describeShift(loop).steps : 1, others, parts);
+  if (!rounds)
+    return;
+  traveller.outgoing =
+      makeMemory(withElementType(type, link), inChunks ? 2 : 1, others, parts);
+  auto kind = cast<MergeKindAttr>(*store.getMerge());
+  if (kind.getValue() != MergeKind::Sum)
+    traveller.widened = makeMemory(type, 1, others, parts);
+}
+
+/// What leaves, as it moves: rounded where the link says so.
+Value NestExpander::narrowTile(const ShiftedLoop &shifted,
+                               const Traveller &traveller, Value tile,
+                               Value part) {
+  if (!traveller.outgoing)
+    return tile;
+  Value narrow = getTravelTile(shifted, traveller, traveller.outgoing, part);
+  CopyOp::create(builder, nest.getLoc(), tile, narrow);
+  return narrow;
+}
+
+/// What came, as it is merged.
+Value NestExpander::widenTile(const ShiftedLoop &shifted,
+                              const Traveller &traveller, Value tile,
+                              Value part) {
+  if (!traveller.widened)
+    return tile;
+  Value wide = getTravelTile(shifted, traveller, traveller.widened, part);
+  CopyOp::create(builder, nest.getLoc(), tile, wide);
+  return wide;
+}
