@@ -244,7 +244,9 @@ def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
     the buffer has `h/4` and the kernel takes all of `h`, the result is reduced
     over the 4 heads of each group, and `over` names `h` too. A softmax pair is
     stored by one op. `once` gives partial results that enter the merge one time,
-    not once an iteration, as the sink of attention does.
+    not once an iteration, as the sink of attention does. `deferred` keeps each
+    partial result of a rank where no other is, and merges them all at the end;
+    they wait in float32, or in the type that `partial` names.
 
     ```mlir
     commir.store %o, %lse to %O, %LSE merge(softmax) over(sk)
@@ -252,6 +254,8 @@ def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
         to !commir.buffer<[b, sq, h, 64], bf16>, !commir.buffer<[b, h, sq], f32>
     commir.store %dk to %dK merge(sum) over(sq, h)
         : !commir.tile<[b, sk, h/4, 64], f32> to !commir.buffer<[b, sk, h/4, 64], bf16>
+    commir.store %c to %C merge(sum) over(k) deferred partial(bf16)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], bf16>
     ```
 
     **Constraints**
@@ -270,15 +274,19 @@ def CommIR_StoreOp : CommIR_Op<"store", [HasParent<"ForOp">,
     - [store.once-tile] a tile that enters once `must have the dimensions of its buffer`
     - [store.once-merge] what enters once `must have a merge to enter`
     - [store.once-axes] what enters once `must not depend on a reduced axis`
+    - [store.deferred] a merge to defer `must be that of a reduced result`
+    - [store.partial] `partial` `must be the float type of deferred partial results`
   }];
   let arguments = (ins Variadic<CommIR_TileType>:$tiles,
                        Variadic<CommIR_BufferType>:$buffers,
                        Variadic<CommIR_TileType>:$once,
                        OptionalAttr<CommIR_MergeAttr>:$merge,
-                       OptionalAttr<StrArrayAttr>:$over);
+                       OptionalAttr<StrArrayAttr>:$over, UnitAttr:$deferred,
+                       OptionalAttr<TypeAttr>:$partial);
   let assemblyFormat = [{
     $tiles `to` $buffers (`merge` `(` custom<Merge>($merge)^ `)`)?
     (`over` `(` custom<Names>($over)^ `)`)?
+    (`deferred` $deferred^)? (`partial` `(` $partial^ `)`)?
     (`once` `(` $once^ `:` type($once) `)`)? attr-dict
     `:` type($tiles) `to` type($buffers)
   }];

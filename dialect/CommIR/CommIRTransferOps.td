@@ -93,11 +93,14 @@ def CommIR_AllocOp : CommIR_Op<"alloc"> {
 def CommIR_PartOp : CommIR_Op<"part", [Pure, AttrSizedOperandSegments]> {
   let summary = "a tile of local memory: one part of each axis named";
   let description = [{
-    Axes that are not named are taken as far as the rank holds them.
+    Axes that are not named are taken as far as the rank holds them. `stack n` is
+    that part of each of the first n slots, along a dimension of its own.
 
     ```mlir
     %k = commir.part %K slot %s [sk : %p of 4] : !commir.buffer<[b, sk], f32>
         -> !commir.tile<[b, sk], f32>
+    %all = commir.part %K stack 2 [sk : %p of 4] : !commir.buffer<[b, sk], f32>
+        -> !commir.tile<[2, b, sk], f32>
     ```
 
     **Constraints**
@@ -105,14 +108,20 @@ def CommIR_PartOp : CommIR_Op<"part", [Pure, AttrSizedOperandSegments]> {
     - [part.number] the number of parts `must be from 1 to 2^20`
     - [part.axis] a part `must be of axes of its buffer, each once`
     - [part.tile] a part `must give the tile of its buffer`
+    - [part.stack] a stack `must be of 1 to 2^20 slots, and of no single one`
   }];
   let arguments = (ins CommIR_BufferType:$buffer, Optional<Index>:$slot,
                        Variadic<Index>:$indices, StrArrayAttr:$axes,
-                       DenseI64ArrayAttr:$counts);
+                       DenseI64ArrayAttr:$counts, OptionalAttr<I64Attr>:$stack);
   let results = (outs CommIR_TileType:$tile);
+  let builders = [OpBuilder<(ins "Type":$tile, "Value":$buffer, "Value":$slot,
+      "ValueRange":$indices, "ArrayAttr":$axes, "DenseI64ArrayAttr":$counts), [{
+    build($_builder, $_state, tile, buffer, slot, indices, axes, counts,
+          /*stack=*/IntegerAttr());
+  }]>];
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $buffer (`slot` $slot^)? custom<Parts>($indices, $axes, $counts) attr-dict
+    $buffer (`slot` $slot^)? (`stack` $stack^)? custom<Parts>($indices, $axes, $counts) attr-dict
     `:` qualified(type($buffer)) `->` qualified(type($tile))
   }];
 }
@@ -319,11 +328,19 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
     `at` gives the global positions where the tiles begin, in the order that the
     kernel's signature asks for. `impl` names who has the kernel, the compiler if
     it is not given. `scratch` is memory that a generated kernel works in and leaves
-    undefined: it allocates none.
+    undefined: it allocates none. A result marked in `overwrite` is written, as if
+    its memory held the merge's identity: what was there is not read, and where
+    nothing is reduced the identity itself is written. Only such a result may be
+    narrower than float32: it is rounded once.
 
     ```mlir
     commir.launch "matmul" ins(%a, %b : ...) outs(%c : ...) at()
+    commir.launch "matmul" ins(%a, %b : ...) outs(%c : ...) at()
+        {overwrite = array<i1: true>}
     ```
+
+    **Constraints**
+    - [launch.overwrite] `overwrite` `must have an entry for each result`
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<CommIR_Tile>:$inputs,
                        Variadic<CommIR_Tile>:$outputs,
@@ -332,13 +349,21 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
                        OptionalAttr<F64Attr>:$scale,
                        OptionalAttr<I64Attr>:$group,
                        OptionalAttr<StrAttr>:$impl,
-                       Optional<CommIR_Tile>:$scratch);
+                       Optional<CommIR_Tile>:$scratch,
+                       OptionalAttr<DenseBoolArrayAttr>:$overwrite);
   let builders = [OpBuilder<(ins "StringAttr":$kernel, "ValueRange":$inputs,
       "ValueRange":$outputs, CArg<"ValueRange", "{}">:$positions), [{
     build($_builder, $_state, kernel, inputs, outputs, positions, MaskAttr(),
           FloatAttr(), IntegerAttr(), /*impl=*/StringAttr(),
-          /*scratch=*/Value());
+          /*scratch=*/Value(), /*overwrite=*/DenseBoolArrayAttr());
   }]>];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether the kernel writes a result, whatever its memory holds.
+    bool overwrites(unsigned result) {
+      return getOverwrite() && (*getOverwrite())[result];
+    }
+  }];
   let assemblyFormat = [{
     $kernel `ins` `(` ($inputs^ `:` type($inputs))? `)`
     `outs` `(` ($outputs^ `:` type($outputs))? `)` `at` `(` $positions `)`

@@ -33,6 +33,18 @@ bool KernelSignature::makesSoftmax(StringRef kernel) {
   return kernel == "attention_fwd" || kernel == "softmax_sink";
 }
 
+bool KernelSignature::canRound(StringRef kernel, unsigned result,
+                               bool isGenerated) {
+  if (makesSoftmax(kernel) && result == 1)
+    return false;
+  return !isGenerated || kernel == "matmul" || kernel == "attention_fwd";
+}
+
+double KernelSignature::getIdentity(StringRef kernel, unsigned result) {
+  bool isPair = makesSoftmax(kernel) || kernel.starts_with("softmax_merge");
+  return isPair && result == 1 ? -std::numeric_limits<double>::infinity() : 0.0;
+}
+
 bool KernelSignature::isAttention(StringRef kernel) {
   return kernel == "attention_fwd" || kernel == "attention_bwd";
 }

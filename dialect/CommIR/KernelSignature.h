@@ -41,8 +41,15 @@ struct KernelSignature {
   /// grouped heads.
   static bool isAttention(StringRef kernel);
 
+  /// Whether a kernel can write a result, in one launch, in a type narrower
+  /// than it sums in. Kernels of others can, but for statistics.
+  static bool canRound(StringRef kernel, unsigned result, bool isGenerated);
+
   /// Whether the results of a kernel are a pair (o, lse), merged by softmax.
   static bool makesSoftmax(StringRef kernel);
+
+  /// What a merge of a result of a kernel starts from.
+  static double getIdentity(StringRef kernel, unsigned result);
 
   /// The elements, of its accumulators' type, that a generated kernel works in
   /// beside its operands; `sizeOf` gives the size of a letter of its signature

@@ -229,6 +229,14 @@ LogicalResult StoreOp::verify() {
   if (kind && kind.getValue() == MergeKind::Softmax && getTiles().size() != 2)
     return emitOpError() << "a softmax merge must store a pair, (o, lse), got "
                          << getTiles().size();
+  if (getDeferred() && !getMerge())
+    return emitOpError() << "a merge to defer must be that of a reduced result";
+  if (std::optional<Type> partial = getPartial();
+      partial && (!getDeferred() || !isa<FloatType>(*partial)))
+    return emitOpError()
+           << "partial must be the float type of deferred partial "
+              "results, got "
+           << *partial << (getDeferred() ? "" : ", not deferred");
   return verifyOnce(*this, over);
 }
 

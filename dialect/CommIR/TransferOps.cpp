@@ -78,10 +78,28 @@ LogicalResult PartOp::verify() {
       return emitOpError()
              << "a part must be of axes of its buffer, each once, got '"
              << axis.getValue() << "' of " << type;
-  if (getTile().getType() != type.getTileType())
-    return emitOpError() << "must give the tile of its buffer, "
-                         << type.getTileType() << ", got "
-                         << getTile().getType();
+  std::optional<int64_t> stack = getStack();
+  if (stack && (!isCount(*stack) || getSlot()))
+    return emitOpError() << "a stack must be of 1 to 2^20 slots, and of no "
+                            "single one, got "
+                         << *stack << (getSlot() ? " and a slot" : "");
+  TileType expected = type.getTileType();
+  if (stack) {
+    SmallVector<DimAttr> dims{DimAttr::get(getContext(), "", *stack)};
+    llvm::append_range(dims, type.getDims());
+    expected = TileType::get(getContext(), dims, type.getElementType());
+  }
+  if (getTile().getType() != expected)
+    return emitOpError() << "must give the tile of its buffer, " << expected
+                         << ", got " << getTile().getType();
+  return success();
+}
+
+LogicalResult LaunchOp::verify() {
+  if (auto overwrite = getOverwrite();
+      overwrite && overwrite->size() != getOutputs().size())
+    return emitOpError() << "overwrite must have an entry for each result, got "
+                         << overwrite->size() << " for " << getOutputs().size();
   return success();
 }
 

@@ -289,6 +289,24 @@ bool PlanCursor::makeTile(size_t at) {
                cast<MemRefType>(i.op->getResult(0).getType()).getElementType());
     return setRowMajor(tile, i.list) || fail(i.op, "has a negative size");
   }
+  case Opcode::Reinterpret: {
+    MemoryBox source = tiles[i.a];
+    size_t rank = i.list.size() / 2;
+    MemoryBox &tile = tiles[i.result];
+    tile.space = source.space;
+    tile.elementType = source.elementType;
+    tile.elementBytes = source.elementBytes;
+    tile.offset = source.offset + numbers[i.list[0]] * source.elementBytes;
+    tile.sizes.resize(rank);
+    tile.strides.resize(rank);
+    for (size_t dim = 0; dim < rank; ++dim) {
+      tile.sizes[dim] = numbers[i.list[1 + dim]];
+      tile.strides[dim] = numbers[i.list[1 + rank + dim]] * source.elementBytes;
+      if (tile.sizes[dim] < 0)
+        return fail(i.op, "has a negative size");
+    }
+    return true;
+  }
   case Opcode::SubView: {
     // A copy: a subview may be of what it replaces in a loop.
     MemoryBox source = tiles[i.a];
@@ -411,6 +429,7 @@ const PlanEvent *PlanCursor::next() {
     case Opcode::Memory:
     case Opcode::LeasedMemory:
     case Opcode::View:
+    case Opcode::Reinterpret:
     case Opcode::SubView:
     case Opcode::Dim:
     case Opcode::Table:

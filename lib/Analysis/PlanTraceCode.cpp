@@ -337,6 +337,15 @@ LogicalResult Compiler::compileMemRef(Operation &op) {
       list.push_back(!dropped[dim]);
     return emit(Opcode::SubView, view, get(view.getSource()), -1, list);
   }
+  if (auto stack = dyn_cast<memref::ReinterpretCastOp>(op)) {
+    // It counts from where a view begins, but not from where a subview does.
+    if (!stack.getSource().getDefiningOp<memref::ViewOp>())
+      return op.emitOpError() << "is not known to the trace of plans";
+    SmallVector<int32_t> list = getAll(stack.getMixedOffsets());
+    list.append(getAll(stack.getMixedSizes()));
+    list.append(getAll(stack.getMixedStrides()));
+    return emit(Opcode::Reinterpret, stack, get(stack.getSource()), -1, list);
+  }
   if (auto cast = dyn_cast<memref::CastOp>(op)) {
     if (!isa<MemRefType>(cast.getType()))
       return op.emitOpError() << "is not known to the trace of plans";

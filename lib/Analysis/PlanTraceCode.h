@@ -56,6 +56,7 @@ enum class Opcode : uint8_t {
   Memory,
   LeasedMemory, // of lease a, of peer b
   View,         // of tile a from byte b; list = sizes
+  Reinterpret,  // of view a; list = offset, sizes, strides
   SubView,      // of tile a; list = offsets, sizes, strides, kept dimensions
   Dim,          // number result = size b of tile a
   Table,        // list = sizes

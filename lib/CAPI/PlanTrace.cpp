@@ -77,7 +77,7 @@ private:
   std::vector<MercuryPosition> positions;
   std::vector<std::string> names;
   std::vector<MlirStringRef> levels;
-  SmallVector<int64_t> members;
+  SmallVector<int64_t> members, overwrites;
 };
 } // namespace
 
@@ -166,6 +166,8 @@ void EventWriter::writeLaunch(LaunchOp launch, ArrayRef<int64_t> begins) {
     names.push_back(dim.letter.str() + (dim.divided ? "/g" : ""));
   for (auto [name, begin] : llvm::zip(names, begins))
     positions.push_back({wrap(StringRef(name)), begin});
+  for (unsigned i = 0; i < launch.getOutputs().size(); ++i)
+    overwrites.push_back(launch.overwrites(i));
 }
 
 void EventWriter::writeGroup(int64_t group) {
@@ -181,6 +183,7 @@ const MercuryPlanEvent *EventWriter::write(const PlanEvent &event) {
   names.clear();
   levels.clear();
   members.clear();
+  overwrites.clear();
   out = {};
   MlirStringRef none = wrap(StringRef(""));
   out.kernel = out.implementation = out.signature = none;
@@ -213,6 +216,7 @@ const MercuryPlanEvent *EventWriter::write(const PlanEvent &event) {
   out.inputs = inputs.data();
   out.numOutputs = outputs.size();
   out.outputs = outputs.data();
+  out.overwrites = toIntegers(overwrites);
   out.numPositions = positions.size();
   out.positions = positions.data();
   out.numLevels = levels.size();

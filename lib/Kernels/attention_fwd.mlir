@@ -13,7 +13,7 @@
 // key or the last dv hold stale numbers: computed with, never read back.
 
 !in4 = memref<?x?x?x?x!in, strided<[?, ?, ?, ?], offset: ?>>
-!acc4 = memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>
+!out4 = memref<?x?x?x?x!out, strided<[?, ?, ?, ?], offset: ?>>
 !acc3 = memref<?x?x?x!acc, strided<[?, ?, ?], offset: ?>>
 !flat = memref<?x!acc, strided<[1], offset: ?>>
 !rows = memref<64x?x!acc, strided<[?, 1], offset: ?>>
@@ -22,7 +22,7 @@
 !lanes = vector<64x!acc>
 
 func.func @attention_fwd(
-    %q: !in4, %k: !in4, %v: !in4, %o: !acc4, %lse: !acc3,
+    %q: !in4, %k: !in4, %v: !in4, %o: !out4, %lse: !acc3,
     %scratch: !flat, %scale: !acc, %q0: index, %k0: index, %h0: index,
     %hk0: index, %group: index, %left: i64, %right: i64) {
   %c0 = arith.constant 0 : index
@@ -93,8 +93,9 @@ func.func @attention_fwd(
             memref.store %scaled, %qBlock[%r, %e] : !rows
           }
           scf.for %e = %c0 to %dv step %c1 {
-            %x = memref.load %o[%b, %i, %h, %e] : !acc4
-            memref.store %x, %oBlock[%r, %e] : !rows
+            %x = memref.load %o[%b, %i, %h, %e] : !out4
+            %wide = func.call @widen_out(%x) : (!out) -> !acc
+            memref.store %wide, %oBlock[%r, %e] : !rows
           }
           %m = memref.load %lse[%b, %h, %i] : !acc3
           memref.store %m, %max[%r] : !block
@@ -201,7 +202,8 @@ func.func @attention_fwd(
             scf.for %e = %c0 to %dv step %c1 {
               %x = memref.load %oBlock[%r, %e] : !rows
               %y = arith.divf %x, %l : !acc
-              memref.store %y, %o[%b, %i, %h, %e] : !acc4
+              %narrow = func.call @narrow(%y) : (!acc) -> !out
+              memref.store %narrow, %o[%b, %i, %h, %e] : !out4
             }
           }
         }

@@ -3,14 +3,15 @@
 //   o'   = (exp(lse) * o + sum_p exp(lse2[p]) * o2[p]) / exp(lse')
 // The largest log-sum-exp of all is found first, so nothing is rescaled on the
 // way, and the terms are summed in the order of p: when each arrived says nothing.
+// The parts of o may be narrower than !acc, and so may o, which is rounded once.
 
-!parts5 = memref<?x?x?x?x?x!acc, strided<[?, ?, ?, ?, ?], offset: ?>>
+!parts5 = memref<?x?x?x?x?x!in, strided<[?, ?, ?, ?, ?], offset: ?>>
 !parts4 = memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>
-!acc4 = memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>
+!out4 = memref<?x?x?x?x!out, strided<[?, ?, ?, ?], offset: ?>>
 !acc3 = memref<?x?x?x!acc, strided<[?, ?, ?], offset: ?>>
 !block = memref<64x!acc>
 
-func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !acc4, %lse: !acc3) {
+func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !out4, %lse: !acc3) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -21,10 +22,10 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !acc4, %lse: !acc
   %minusOne = arith.constant -1.0 : !acc
   %minusInf = arith.divf %minusOne, %zero : !acc
   %parts = memref.dim %lse2, %c0 : !parts4
-  %batches = memref.dim %o, %c0 : !acc4
-  %rows = memref.dim %o, %c1 : !acc4
-  %heads = memref.dim %o, %c2 : !acc4
-  %dv = memref.dim %o, %c3 : !acc4
+  %batches = memref.dim %o, %c0 : !out4
+  %rows = memref.dim %o, %c1 : !out4
+  %heads = memref.dim %o, %c2 : !out4
+  %dv = memref.dim %o, %c3 : !out4
   %sums = memref.alloca() {alignment = 64} : !block
 
   scf.for %b = %c0 to %batches step %c1 {
@@ -57,8 +58,9 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !acc4, %lse: !acc
             %es = arith.minsi %dvLeft, %c64 : index
             scf.for %e = %c0 to %es step %c1 {
               %at = arith.addi %e0, %e : index
-              %x = memref.load %o[%b, %i, %h, %at] : !acc4
-              %y = arith.mulf %x, %w0 : !acc
+              %x = memref.load %o[%b, %i, %h, %at] : !out4
+              %wide = func.call @widen_out(%x) : (!out) -> !acc
+              %y = arith.mulf %wide, %w0 : !acc
               memref.store %y, %sums[%e] : !block
             }
             scf.for %p = %c0 to %parts step %c1 {
@@ -68,8 +70,9 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !acc4, %lse: !acc
               scf.for %e = %c0 to %es step %c1 {
                 %at = arith.addi %e0, %e : index
                 %y = memref.load %o2[%p, %b, %i, %h, %at] : !parts5
+                %wide = func.call @widen(%y) : (!in) -> !acc
                 %old = memref.load %sums[%e] : !block
-                %term = arith.mulf %y, %w : !acc
+                %term = arith.mulf %wide, %w : !acc
                 %new = arith.addf %old, %term : !acc
                 memref.store %new, %sums[%e] : !block
               }
@@ -78,7 +81,8 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !acc4, %lse: !acc
               %at = arith.addi %e0, %e : index
               %x = memref.load %sums[%e] : !block
               %y = arith.divf %x, %l : !acc
-              memref.store %y, %o[%b, %i, %h, %at] : !acc4
+              %narrow = func.call @narrow(%y) : (!acc) -> !out
+              memref.store %narrow, %o[%b, %i, %h, %at] : !out4
             }
           }
         }

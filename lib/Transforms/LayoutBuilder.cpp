@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/LayoutBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -16,31 +17,66 @@ bool mlir::commir::isOneInterval(AxisAttr axis) {
   return kind == Layout::Kind::Block || kind == Layout::Kind::Bounds;
 }
 
-int64_t mlir::commir::getPieces(AxisAttr axis, int64_t shards) {
-  if (shards == 1 || isOneInterval(axis))
-    return 1;
-  if (axis.getLayout().getKind() == Layout::Kind::Zigzag)
-    return 2;
-  int64_t chunks =
-      llvm::divideCeil(axis.getExtent(), axis.getLayout().getChunk());
-  return std::max<int64_t>(llvm::divideCeil(chunks, shards), 1);
+int64_t AxisPart::getShards() const {
+  int64_t shards = 1;
+  for (const Step &step : steps)
+    shards *= step.size;
+  return shards;
 }
 
-int64_t mlir::commir::getLargestSize(AxisAttr axis, int64_t shards,
+int64_t mlir::commir::getPieces(AxisAttr axis, const AxisPart &range) {
+  if (!range.index || range.count == 1)
+    return 1;
+  int64_t shards = range.getShards();
+  if (isOneInterval(axis))
+    return shards;
+  if (axis.getLayout().getKind() == Layout::Kind::Zigzag)
+    return 2 * shards;
+  int64_t chunks =
+      llvm::divideCeil(axis.getExtent(), axis.getLayout().getChunk());
+  return shards * std::max<int64_t>(llvm::divideCeil(chunks, range.count), 1);
+}
+
+int64_t mlir::commir::getLargestSize(AxisAttr axis, const AxisPart &range,
                                      int64_t divisor) {
   Layout layout = axis.getLayout().getLayout();
   int64_t largest = 0;
-  for (int64_t index = 0; index < shards; ++index) {
-    int64_t size = 0;
-    for (Interval i : layout.shard(axis.getExtent(), shards, index))
-      size += llvm::divideCeil(i.end, divisor) - i.begin / divisor;
-    largest = std::max(largest, size);
+  for (int64_t first = 0; first < range.count; ++first) {
+    if (llvm::any_of(range.steps, [&](AxisPart::Step step) {
+          return first / step.stride % step.size != 0;
+        }))
+      continue;
+    SmallVector<int64_t> shards{first};
+    for (AxisPart::Step step : range.steps) {
+      size_t before = shards.size();
+      for (int64_t i = 1; i < step.size; ++i)
+        for (size_t at = 0; at < before; ++at)
+          shards.push_back(shards[at] + i * step.stride);
+    }
+    SmallVector<Interval> held;
+    for (int64_t shard : shards)
+      for (Interval i : layout.shard(axis.getExtent(), range.count, shard))
+        held.push_back(
+            {i.begin / divisor, llvm::divideCeilSigned(i.end, divisor)});
+    largest = std::max(largest, totalSize(normalize(held)));
   }
   return largest;
 }
 
 Value LayoutBuilder::constant(int64_t value) {
   return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value LayoutBuilder::add(Value a, Value b) {
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+
+Value LayoutBuilder::sub(Value a, Value b) {
+  return arith::SubIOp::create(builder, loc, a, b);
+}
+
+Value LayoutBuilder::mul(Value a, int64_t b) {
+  return b == 1 ? a : arith::MulIOp::create(builder, loc, a, constant(b));
 }
 
 Value LayoutBuilder::blockBound(int64_t extent, int64_t shards, Value index) {
@@ -67,30 +103,22 @@ Value LayoutBuilder::bound(AxisAttr axis, Value index, int64_t shards) {
   return chosen;
 }
 
-Value LayoutBuilder::begin(AxisAttr axis, Value index, int64_t shards,
+Value LayoutBuilder::begin(AxisAttr axis, const AxisPart &range,
                            int64_t divisor) {
-  if (!index)
+  if (!range.index)
     return constant(0);
-  Value first = bound(axis, index, shards);
+  Value first = bound(axis, range.index, range.count);
   if (divisor == 1)
     return first;
   return arith::DivUIOp::create(builder, loc, first, constant(divisor));
 }
 
-Value LayoutBuilder::size(AxisAttr axis, Value index, int64_t shards,
-                          int64_t divisor) {
-  int64_t extent = axis.getExtent();
+Value LayoutBuilder::sizeOfShard(AxisAttr axis, const AxisPart &shard,
+                                 int64_t divisor) {
+  int64_t extent = axis.getExtent(), shards = shard.count;
+  Value index = shard.index;
   if (!index)
     return constant(extent / divisor);
-  auto sub = [&](Value a, Value b) -> Value {
-    return arith::SubIOp::create(builder, loc, a, b);
-  };
-  auto add = [&](Value a, Value b) -> Value {
-    return arith::AddIOp::create(builder, loc, a, b);
-  };
-  auto mul = [&](Value a, int64_t b) -> Value {
-    return arith::MulIOp::create(builder, loc, a, constant(b));
-  };
   Value next = add(index, constant(1));
   switch (axis.getLayout().getKind()) {
   case Layout::Kind::Block:
@@ -98,7 +126,7 @@ Value LayoutBuilder::size(AxisAttr axis, Value index, int64_t shards,
     Value end = bound(axis, next, shards);
     if (divisor != 1)
       end = arith::CeilDivUIOp::create(builder, loc, end, constant(divisor));
-    Value length = sub(end, begin(axis, index, shards, divisor));
+    Value length = sub(end, begin(axis, shard, divisor));
     // An empty shard inside a group of heads must not count a shared head.
     if (divisor == 1)
       return length;
@@ -135,22 +163,15 @@ Value LayoutBuilder::size(AxisAttr axis, Value index, int64_t shards,
   return {};
 }
 
-LayoutBuilder::Piece LayoutBuilder::piece(AxisAttr axis, Value index,
-                                          int64_t shards, Value number,
-                                          int64_t divisor) {
-  auto add = [&](Value a, Value b) -> Value {
-    return arith::AddIOp::create(builder, loc, a, b);
-  };
-  auto sub = [&](Value a, Value b) -> Value {
-    return arith::SubIOp::create(builder, loc, a, b);
-  };
-  auto mul = [&](Value a, int64_t b) -> Value {
-    return arith::MulIOp::create(builder, loc, a, constant(b));
-  };
-  Value zero = constant(0), one = constant(1);
-  if (!index || getPieces(axis, shards) == 1) {
-    Value first = begin(axis, index, shards, divisor);
-    return {first, add(first, size(axis, index, shards, divisor)), zero};
+LayoutBuilder::Piece LayoutBuilder::pieceOfShard(AxisAttr axis,
+                                                 const AxisPart &shard,
+                                                 Value number,
+                                                 int64_t divisor) {
+  int64_t shards = shard.count;
+  Value index = shard.index, zero = constant(0), one = constant(1);
+  if (getPieces(axis, shard) == 1) {
+    Value first = begin(axis, shard, divisor);
+    return {first, add(first, sizeOfShard(axis, shard, divisor)), zero};
   }
   assert(divisor == 1 && "a shard in pieces is cut along the axis itself");
   if (axis.getLayout().getKind() == Layout::Kind::Zigzag) {
@@ -175,4 +196,141 @@ LayoutBuilder::Piece LayoutBuilder::piece(AxisAttr axis, Value index,
   Value to =
       arith::MinSIOp::create(builder, loc, add(first, constant(chunk)), extent);
   return {from, to, mul(number, chunk)};
+}
+
+//===----------------------------------------------------------------------===//
+// Strided placements: several shards, side by side
+//===----------------------------------------------------------------------===//
+
+AxisPart LayoutBuilder::getShard(const AxisPart &range, Value number) {
+  AxisPart shard{range.index, range.count};
+  for (auto [i, step] : llvm::enumerate(llvm::reverse(range.steps))) {
+    Value digit = number;
+    if (i + 1 != range.steps.size()) {
+      Value size = constant(step.size);
+      digit = arith::RemUIOp::create(builder, loc, number, size);
+      number = arith::DivUIOp::create(builder, loc, number, size);
+    }
+    shard.index = add(shard.index, mul(digit, step.stride));
+  }
+  return shard;
+}
+
+Value LayoutBuilder::findShard(const AxisPart &range, Value index,
+                               int64_t count) {
+  if (count != range.count)
+    index = arith::DivUIOp::create(builder, loc, index,
+                                   constant(count / range.count));
+  Value number = constant(0);
+  for (const AxisPart::Step &step : range.steps) {
+    Value digit =
+        arith::DivUIOp::create(builder, loc, index, constant(step.stride));
+    digit = arith::RemUIOp::create(builder, loc, digit, constant(step.size));
+    number = add(mul(number, step.size), digit);
+  }
+  return number;
+}
+
+Value LayoutBuilder::findPiece(AxisAttr axis, const AxisPart &range,
+                               Value shard, Value number) {
+  int64_t shards = range.getShards();
+  switch (axis.getLayout().getKind()) {
+  case Layout::Kind::Block:
+  case Layout::Kind::Bounds:
+    return shard;
+  case Layout::Kind::Zigzag: {
+    if (shards == 1)
+      return number;
+    // The fronts rise with the shards, and the backs fall.
+    Value isFront = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, number, constant(0));
+    Value back = sub(constant(2 * shards - 1), shard);
+    return arith::SelectOp::create(builder, loc, isFront, shard, back);
+  }
+  case Layout::Kind::Striped:
+    return add(mul(number, shards), shard);
+  }
+  return {};
+}
+
+LayoutBuilder::Piece LayoutBuilder::findInterval(AxisAttr axis,
+                                                 const AxisPart &range,
+                                                 Value number,
+                                                 int64_t divisor) {
+  int64_t shards = range.getShards();
+  Value shard = number, within = constant(0);
+  if (axis.getLayout().getKind() == Layout::Kind::Zigzag) {
+    Value isFront = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, number, constant(shards));
+    Value back = sub(constant(2 * shards - 1), number);
+    shard = arith::SelectOp::create(builder, loc, isFront, number, back);
+    within = arith::SelectOp::create(builder, loc, isFront, constant(0),
+                                     constant(1));
+  } else if (axis.getLayout().getKind() == Layout::Kind::Striped) {
+    shard = arith::RemUIOp::create(builder, loc, number, constant(shards));
+    within = arith::DivUIOp::create(builder, loc, number, constant(shards));
+  }
+  return pieceOfShard(axis, getShard(range, shard), within, divisor);
+}
+
+std::pair<Value, Value> LayoutBuilder::sumPieces(AxisAttr axis,
+                                                 const AxisPart &range,
+                                                 Value number,
+                                                 int64_t divisor) {
+  Value zero = constant(0), one = constant(1);
+  SmallVector<Value> start(divisor == 1 ? 1 : 2, zero);
+  auto sum = scf::ForOp::create(builder, loc, zero, number, one, start);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(sum.getBody());
+  Piece piece = findInterval(axis, range, sum.getInductionVar(), divisor);
+  Value held = sum.getRegionIterArg(0);
+  if (divisor == 1) {
+    Value length = sub(piece.end, piece.begin);
+    scf::YieldOp::create(builder, loc, add(held, length));
+    return {sum.getResult(0), Value()};
+  }
+  // A head that two pieces share is held once.
+  Value last = sum.getRegionIterArg(1);
+  Value begin = arith::MaxSIOp::create(builder, loc, piece.begin, last);
+  Value end = arith::MaxSIOp::create(builder, loc, piece.end, last);
+  Value length = arith::MaxSIOp::create(builder, loc, sub(end, begin), zero);
+  scf::YieldOp::create(builder, loc, ValueRange{add(held, length), end});
+  return {sum.getResult(0), sum.getResult(1)};
+}
+
+Value LayoutBuilder::size(AxisAttr axis, const AxisPart &range,
+                          int64_t divisor) {
+  if (range.steps.empty())
+    return sizeOfShard(axis, range, divisor);
+  if (isOneInterval(axis))
+    return sumPieces(axis, range, constant(range.getShards()), divisor).first;
+  Value zero = constant(0), one = constant(1);
+  auto sum = scf::ForOp::create(builder, loc, zero, constant(range.getShards()),
+                                one, zero);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(sum.getBody());
+  AxisPart shard = getShard(range, sum.getInductionVar());
+  Value length = sizeOfShard(axis, shard, divisor);
+  scf::YieldOp::create(builder, loc, add(sum.getRegionIterArg(0), length));
+  return sum.getResult(0);
+}
+
+LayoutBuilder::Piece LayoutBuilder::piece(AxisAttr axis, const AxisPart &range,
+                                          Value number, int64_t divisor) {
+  if (range.steps.empty())
+    return pieceOfShard(axis, range, number, divisor);
+  Piece piece = findInterval(axis, range, number, divisor);
+  // All chunks before one are whole.
+  if (axis.getLayout().getKind() == Layout::Kind::Striped) {
+    piece.local = mul(number, axis.getLayout().getChunk());
+    return piece;
+  }
+  auto [held, last] = sumPieces(axis, range, number, divisor);
+  piece.local = held;
+  if (divisor != 1) {
+    Value shared = sub(last, piece.begin);
+    shared = arith::MaxSIOp::create(builder, loc, shared, constant(0));
+    piece.local = sub(held, shared);
+  }
+  return piece;
 }

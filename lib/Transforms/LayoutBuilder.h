@@ -21,11 +21,27 @@ namespace mlir::commir {
 /// Whether each shard of the axis is one interval, whatever their number.
 bool isOneInterval(AxisAttr axis);
 
-/// The most intervals that a shard of `shards` is made of.
-int64_t getPieces(AxisAttr axis, int64_t shards);
+/// A part of an axis: shard `index` of `count`; a null index stands for all of
+/// it. In a strided placement a rank has several shards: `index` is the first,
+/// and any multiple of each stride below its size gives another.
+struct AxisPart {
+  struct Step {
+    int64_t size, stride;
+  };
+  Value index;
+  int64_t count = 1;
+  SmallVector<Step> steps = {}; // outermost first
 
-/// The most positions of `axis / divisor` that a shard of `shards` touches.
-int64_t getLargestSize(AxisAttr axis, int64_t shards, int64_t divisor);
+  /// The number of shards.
+  int64_t getShards() const;
+};
+
+/// The most intervals that such a part is made of.
+int64_t getPieces(AxisAttr axis, const AxisPart &range);
+
+/// The most positions of `axis / divisor` that a part like this one has,
+/// whichever shard is its first.
+int64_t getLargestSize(AxisAttr axis, const AxisPart &range, int64_t divisor);
 
 /// Emits sizes and bounds of shards as index arithmetic.
 class LayoutBuilder {
@@ -33,31 +49,54 @@ public:
   LayoutBuilder(OpBuilder &builder, Location loc)
       : builder(builder), loc(loc) {}
 
-  /// The number of positions of `axis / divisor` in shard `index` of `shards`;
-  /// a null index stands for the whole axis.
-  Value size(AxisAttr axis, Value index, int64_t shards, int64_t divisor = 1);
+  /// The number of positions of `axis / divisor` in a part.
+  Value size(AxisAttr axis, const AxisPart &range, int64_t divisor = 1);
 
-  /// The first position of `axis / divisor` in that shard, which must be one
+  /// The first position of `axis / divisor` in a part, which must be one
   /// interval.
-  Value begin(AxisAttr axis, Value index, int64_t shards, int64_t divisor = 1);
+  Value begin(AxisAttr axis, const AxisPart &range, int64_t divisor = 1);
 
-  /// One of the intervals that a shard is made of, and where it begins among
-  /// the shard's positions laid side by side.
+  /// One of the intervals that a part is made of, and where it begins among the
+  /// part's positions laid side by side.
   struct Piece {
     Value begin, end, local;
   };
 
-  /// Interval `number` of shard `index` of `shards`, below getPieces(); empty
-  /// where the shard has fewer. A null index stands for the whole axis.
-  Piece piece(AxisAttr axis, Value index, int64_t shards, Value number,
+  /// Interval `number` of a part, below getPieces(); empty where the part has
+  /// fewer. They rise.
+  Piece piece(AxisAttr axis, const AxisPart &range, Value number,
               int64_t divisor = 1);
+
+  /// Which of a part's shards contains shard `index` of `count`, a multiple of
+  /// the part's count.
+  Value findShard(const AxisPart &range, Value index, int64_t count);
+
+  /// The piece of a part that contains piece `number` of its shard `shard`.
+  Value findPiece(AxisAttr axis, const AxisPart &range, Value shard,
+                  Value number);
 
 private:
   Value constant(int64_t value);
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, int64_t b);
   /// ceil(index * extent / shards).
   Value blockBound(int64_t extent, int64_t shards, Value index);
   /// Where interval shard `index` begins; with `index + 1`, where it ends.
   Value bound(AxisAttr axis, Value index, int64_t shards);
+  /// The same for one shard.
+  Value sizeOfShard(AxisAttr axis, const AxisPart &shard, int64_t divisor);
+  Piece pieceOfShard(AxisAttr axis, const AxisPart &shard, Value number,
+                     int64_t divisor);
+  /// Shard `number` of a part.
+  AxisPart getShard(const AxisPart &range, Value number);
+  /// A piece of several shards, without its place.
+  Piece findInterval(AxisAttr axis, const AxisPart &range, Value number,
+                     int64_t divisor);
+  /// How many positions the pieces before `number` hold and, of an axis that is
+  /// divided, where the last of them ends.
+  std::pair<Value, Value> sumPieces(AxisAttr axis, const AxisPart &range,
+                                    Value number, int64_t divisor);
 
   OpBuilder &builder;
   Location loc;

@@ -38,8 +38,10 @@ def MaterializeCommunication
       the loops.
     - R3: a read buffer is sharded along a shifted axis: each step works on one
       part while the next one arrives from a neighbour (`rotate`) or is read out
-      of its owner's memory (`pull`). Steps that no rank needs, behind a window,
-      are left out.
+      of its owner's memory (`pull`). Under a loop over the buffer, or of a
+      strided placement, only the slice moves that these loops are at: each rank
+      puts its own aside first. Steps that no rank needs, behind a window, are
+      left out.
     - R4: a result is reduced over a parallel loop and replicated: partial
       results are gathered, and merged by every rank in the order of ranks.
     - R5: it is sharded over that level: each rank gets the partial results of
@@ -51,7 +53,7 @@ def MaterializeCommunication
     - R8: no other rule brings it: it is redistributed to where the loops use
       it, or from where they make it.
     - R9: shifts nest on several levels: the inner ring starts with what the
-      outer one brought, and the outer hop runs under it.
+      outer one brought, and the outer hop runs under it. Each rotates or pulls.
 
     What a program means stays beside it, as a source: `commir-check-plan` reads
     it.
@@ -69,7 +71,8 @@ def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
   let description = [{
     Before: SPMD programs on tiles of named buffers. After: one function a
     program, `(context, buffers) -> status`, on memrefs whose sizes and offsets
-    are arithmetic on group ranks by the axes' layouts.
+    are arithmetic on group ranks by the axes' layouts. Of a strided placement a
+    rank holds several parts side by side, so that sizes and offsets are sums.
 
     What works on a tile of several intervals (zigzag, striped, documents) does
     so once for each piece. `commir.redistribute` becomes a loop over the other

@@ -17,6 +17,7 @@
 #include "nanobind/stl/vector.h"
 #include "python/bindings/Diagnostics.h"
 #include "python/bindings/PlanTrace.h"
+#include "python/bindings/Simulator.h"
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -80,6 +81,14 @@ NB_MODULE(_mercury, m) {
       "[]), or (None, diagnostics) with the payload unchanged.");
 
   m.def(
+      "clone",
+      [](MlirModule module) {
+        return mlirModuleFromOperation(
+            mlirOperationClone(mlirModuleGetOperation(module)));
+      },
+      nb::arg("module"), "Gives a module of its own with the same contents.");
+
+  m.def(
       "run_pipeline",
       [](MlirModule module, const std::string &pipeline) {
         MlirContext context = mlirModuleGetContext(module);
@@ -134,6 +143,7 @@ NB_MODULE(_mercury, m) {
       "([(name, ranks, launches, messages, bytes)], counterexamples).");
 
   defineTracePlan(m);
+  defineSimulator(m);
 
   m.def(
       "layout_shard",

@@ -80,6 +80,7 @@ static nb::dict toDict(const MercuryPlanEvent &event) {
   for (intptr_t i = 0; i < event.numLevels; ++i)
     levels.append(toText(event.levels[i]));
   fields["levels"] = nb::tuple(levels);
+  fields["overwrites"] = toTuple(event.overwrites);
   fields["members"] = toTuple(event.members);
   fields["to"] = event.to;
   fields["from"] = event.from;

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from .errors import CompileError, MercuryError, ProgramError, RunError, ScheduleError
 
 if TYPE_CHECKING:
-    from . import programs, strategies, topology
+    from . import cuda, ops, programs, strategies, topology
     from .dsl import Mask, Mesh, Program, ProgramBuilder, causal, full, program, window
     from .runtime.plan import Plan
     from .schedule import Schedule
+    from .simulator import simulate
     from .tuner import tune
 
 __version__ = "0.1.0"
@@ -36,9 +37,12 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "causal",
+    "cuda",
     "full",
+    "ops",
     "program",
     "programs",
+    "simulate",
     "strategies",
     "topology",
     "tune",
@@ -55,13 +59,14 @@ _HOMES = {
     "causal": ".dsl",
     "full": ".dsl",
     "program": ".dsl",
+    "simulate": ".simulator",
     "tune": ".tuner",
     "window": ".dsl",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("programs", "strategies", "topology"):
+    if name in ("cuda", "ops", "programs", "strategies", "topology"):
         return importlib.import_module(f".{name}", __name__)
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name], __name__), name)

@@ -3,9 +3,9 @@
 !double = memref<?x?xf64, strided<[?, ?], offset: ?>>
 !single = memref<?x?xf32, strided<[?, ?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
-func.func @accumulator_too_narrow(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !double, %c: !single)
+func.func @result_rounded_at_each_launch(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !double, %c: !single)
     attributes {commir.mesh = @mesh} {
-  // expected-error@below {{kernel 'matmul' takes 'f64' but would accumulate in 'f32'; give its results a type as wide}}
+  // expected-error@below {{merges into a result of 'f32', which each launch would round; overwrite it, or give it elements of 'f64'}}
   commir.launch "matmul" ins(%a, %a : !double, !double) outs(%c : !single) at()
   return
 }
@@ -25,12 +25,13 @@ func.func @mixed_inputs(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !half, %b:
 // -----
 
 !q = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
-!l = memref<?x?x?xf64, strided<[?, ?, ?], offset: ?>>
+!l = memref<?x?x?xbf16, strided<[?, ?, ?], offset: ?>>
+!w = memref<?xf32, strided<[?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
-func.func @mixed_results(%context: !llvm.ptr, %buffers: !llvm.ptr, %q: !q, %l: !l, %p: index)
+func.func @narrow_statistics(%context: !llvm.ptr, %buffers: !llvm.ptr, %q: !q, %l: !l, %w: !w, %p: index)
     attributes {commir.mesh = @mesh} {
-  // expected-error@below {{gives results of one element type, got 'f32' and 'f64'}}
-  commir.launch "attention_fwd" ins(%q, %q, %q : !q, !q, !q) outs(%q, %l : !q, !l) at(%p, %p, %p, %p)
+  // expected-error@below {{must have elements of 'f32' in operand 4 of kernel 'attention_fwd', got 'bf16'}}
+  commir.launch "attention_fwd" ins(%q, %q, %q : !q, !q, !q) outs(%q, %l : !q, !l) at(%p, %p, %p, %p) scratch(%w : !w)
   return
 }
 

@@ -231,6 +231,28 @@ func.func @named_attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, 
 
 // -----
 
+// Gradients are told the same.
+// CHECK-DAG: @mercury_text_mine.attention_bwd("mine.attention_bwd\00")
+// CHECK-DAG: @mercury_text_scale("scale\00")
+// CHECK-DAG: @mercury_text_right("right\00")
+// CHECK-DAG: @mercury_text_left("left\00")
+// CHECK-DAG: @mercury_text_group("group\00")
+// CHECK-LABEL: func.func @named_gradients(
+// CHECK-DAG: arith.constant 1.250000e-01 : f64
+// CHECK: call @mercury_rt_launch(
+!t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @named_gradients(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t4, %l: !t3)
+    -> i32 attributes {commir.mesh = @mesh} {
+  commir.launch "attention_bwd" ins(%q, %q, %q, %q, %q, %l : !t4, !t4, !t4, !t4, !t4, !t3)
+      outs(%q, %q, %q : !t4, !t4, !t4) at(%p, %p, %p, %p) mask(causal) impl("mine") {group = 4 : i64, scale = 0.125 : f64}
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
 // Scratch, scale, positions, group and the sides of the mask follow the tiles.
 // CHECK-LABEL: func.func @attention(
 // CHECK-SAME: %[[P:[^:]*]]: index
@@ -263,10 +285,10 @@ func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t
 // CHECK-LABEL: func.func @fill_and_convert(
 // CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xbf16,
 // CHECK: scf.if
-// CHECK: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: %[[MINUSINF:.*]] = arith.constant -8388608 : i32
 // CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %[[N:.*]]:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[A]]
 // CHECK: %[[TILE:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]], sizes: [%c1{{.*}}, %c1{{.*}}, %[[N]]#0, %[[N]]#1], strides: [%c1{{.*}}, %c1{{.*}}, %[[S]]#0, %[[S]]#1]
-// CHECK: call @mercury_kernel_fill_f32_f32_f32(%[[TILE]], %[[MINUSINF]])
+// CHECK: call @mercury_kernel_fill_i32_i32_i32(%[[TILE]], %[[MINUSINF]])
 // CHECK: scf.if
 // CHECK: call @mercury_kernel_copy_f32_f32_bf16(%{{.*}}, %{{.*}}) : (memref<?x?x?x?xf32, {{.*}}>, memref<?x?x?x?xbf16, {{.*}}>) -> ()
 !a = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -16,8 +16,12 @@
 // SPMD: scf.for
 // SPMD: commir.exchange.start
 // SPMD: commir.exchange.start
-// SPMD: commir.launch "attention_fwd"
-// SPMD-NEXT: commir.wait
+// SPMD: scf.if
+// SPMD-NEXT: commir.launch "attention_fwd" {{.*}}overwrite = array<i1: true, true>
+// SPMD-NEXT: } else {
+// SPMD-NEXT: commir.launch "attention_fwd"
+// SPMD-NOT: overwrite
+// SPMD: commir.wait
 // SPMD-NEXT: commir.wait
 
 // LLVM-NOT: {{commir|builtin.unrealized|func\.func|scf\.|memref\.}}

@@ -23,7 +23,15 @@ ATTENTION = ("attention", "attention_backward", "decode_attention")
 MESHES = (["gpu"], ["gpu"], ["node", "gpu"], ["node", "gpu"], ["rack", "node", "gpu"])
 LARGEST_MESH = 12
 SHOWN = ("dtype", "heads", "sink", "mask", "layout", "boundary")
-STEPS = (*("parallelize", "shift") * 3, "tile", "tile", "shard", "replicate", "reorder")
+STEPS = (
+    *("parallelize", "shift") * 3,
+    "tile",
+    "tile",
+    "shard",
+    "replicate",
+    "reorder",
+    "defer",
+)
 
 
 class Case:
@@ -148,17 +156,22 @@ class Case:
         inner = sorted(self._number(0, extent + 1) for _ in range(shards - 1))
         return f"bounds{[0, *inner, extent]}"
 
-    def _boundary(self) -> dict[str, dict[str, str | list[str]]]:
-        boundary: dict[str, dict[str, str | list[str]]] = {}
+    def _boundary(self) -> dict[str, dict[str, str | list[str | int]]]:
+        boundary: dict[str, dict[str, str | list[str | int]]] = {}
         for buffer in self.program.buffers:
             axes = [dim.axis.name for dim in buffer.dims if dim.axis is not None]
             if axes and self._number(0, 4) == 0:
-                boundary[buffer.name] = {self._pick(axes): self._pick(self.levels)}
+                factors: list[str | int] = [self._pick(self.levels)]
+                if self._number(0, 3) == 0:  # a strided placement
+                    factors.insert(0, self._number(2, 4))
+                boundary[buffer.name] = {self._pick(axes): factors}
         try:
             self.program.build(self.mesh, boundary)
         except mc.ProgramError:  # a layout that cannot be cut so
             return {}
-        self._hit("boundary", "given" if boundary else "of the schedule")
+        strided = any(len(cut) > 1 for cuts in boundary.values() for cut in cuts.values())
+        given = "strided" if strided else "given"
+        self._hit("boundary", given if boundary else "of the schedule")
         return boundary
 
     # -- the schedule ---------------------------------------------------------
@@ -225,6 +238,10 @@ class Case:
         if buffer.name not in self._placed:
             self.schedule.replicate(buffer.name, self._pick(self.levels))
             self._placed.add(buffer.name)
+
+    def _defer(self) -> None:
+        # Of a pair that is deferred already the second is refused, and stays so.
+        self.schedule.defer(self._pick(self.program.outputs).name)
 
     def _reorder(self) -> None:
         loops = list(self._loops)

@@ -71,7 +71,7 @@ WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 
 
 def conversion(name: str, source: str, target: str, types: str) -> str:
-    """Spell one of the two functions of the prelude."""
+    """Spell one of the functions of the prelude."""
     head = f"func.func private @{name}(%x: {types.replace(',', ') ->')}"
     if source == target:
         return f"{head} {{ return %x : {source} }}\n"
@@ -84,7 +84,11 @@ def instantiate(kernel: str, dtype: str, acc: str, out: str) -> str:
     aliases = f"!in = {dtype}\n!acc = {acc}\n!out = {out}\n"
     casts = conversion("widen", dtype, acc, "!in, !acc")
     casts += conversion("narrow", acc, out, "!acc, !out")
+    casts += conversion("widen_out", out, acc, "!out, !acc")
     return aliases + (TEMPLATES / f"{kernel}.mlir").read_text() + casts
+
+
+NARROW = ["f16", "bf16"]
 
 
 def flatten(value: object) -> Iterator[object]:
@@ -103,7 +107,12 @@ def flatten(value: object) -> Iterator[object]:
 
 
 def build(kernel: str, dtype: str) -> Callable[..., None]:
-    """Compile a kernel whose inputs and outputs are of type `dtype`."""
+    """Compile a kernel for inputs of type `dtype`, with accumulators as results."""
+    return compile_instance(kernel, dtype, accumulator(dtype), accumulator(dtype))
+
+
+def build_narrow(kernel: str, dtype: str) -> Callable[..., None]:
+    """Compile a kernel whose inputs and result are of type `dtype`."""
     return compile_instance(kernel, dtype, accumulator(dtype), dtype)
 
 
@@ -233,6 +242,21 @@ def test_matmul_tiles(dtype: str, shape: tuple[int, int, int]) -> None:
             assert not within(run(tiles[:lost] + tiles[lost + 1 :]), want, bound)
 
 
+@pytest.mark.parametrize("shape", [(5, 3, 7), (300, 70, 300)])
+@pytest.mark.parametrize("dtype", NARROW)
+def test_matmul_rounds_a_narrow_result_once(dtype: str, shape: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(shape[0])
+    m, n, k = shape
+    a = scatter(encode(rng.standard_normal((m, k)), dtype), rng)
+    b = scatter(encode(rng.standard_normal((k, n)), dtype), rng)
+    wide = np.zeros((m, n), np.float32)
+    build("matmul", dtype)(a, b, wide)
+    narrow = scatter(np.zeros((m, n), NUMPY[dtype]), rng)
+    build_narrow("matmul", dtype)(a, b, narrow)
+    assert wide.any()
+    np.testing.assert_array_equal(narrow, encode(wide, dtype))
+
+
 # --- attention_fwd and softmax_merge ------------------------------------------------
 
 
@@ -351,6 +375,26 @@ def test_attention_tiles(dtype: str, name: str) -> None:
     for lost in rng.permutation(counting)[:3]:
         rest = tiles[:lost] + tiles[lost + 1 :]
         assert right(*run(rest)) == (False, False)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_attention_rounds_a_narrow_result_once(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    q = encode(rng.standard_normal((2, 90, 4, 24)), dtype)
+    k, v = (encode(rng.standard_normal((2, 150, 2, d)), dtype) for d in (24, 70))
+    work = scratch("attention_fwd", 24, 70, dtype)
+    made = []
+    for out, kernel in ((np.float32, build), (NUMPY[dtype], build_narrow)):
+        o, lse = np.zeros((2, 90, 4, 70), out), np.full((2, 4, 90), -np.inf, np.float32)
+        # The first 20 queries see nothing.
+        given = (0.2, 0, 20, 0, 0, 2, UNBOUNDED, 0)
+        kernel("attention_fwd", dtype)(q, k, v, o, lse, work, *given)
+        made.append((o, lse))
+    (wide, lse), (narrow, same) = made
+    assert not wide[:, :20].any()
+    assert wide[:, 20:].all()
+    np.testing.assert_array_equal(narrow, encode(wide, dtype))
+    np.testing.assert_array_equal(lse, same)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -661,23 +705,46 @@ def test_softmax_merge_all(dtype: str, parts: int) -> None:
         np.testing.assert_array_equal(mine, first)
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("dtype", NARROW)
+def test_softmax_merge_all_rounds_a_narrow_result_once(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    o = encode(rng.standard_normal((4, 2, 5, 3, 70)), dtype)
+    lse = (rng.standard_normal((4, 2, 3, 5)) * 3).astype(np.float32)
+    wide, narrow = np.zeros(o.shape[1:], np.float32), np.zeros(o.shape[1:], NUMPY[dtype])
+    sums = [np.full(lse.shape[1:], -np.inf, np.float32) for _ in range(2)]
+    build("softmax_merge_all", dtype)(o, lse, wide, sums[0])
+    build_narrow("softmax_merge_all", dtype)(o, lse, narrow, sums[1])
+    weights = np.exp(lse - np.logaddexp.reduce(lse)).swapaxes(2, 3)[..., None]
+    want = (decode(o, dtype) * weights).sum(axis=0)
+    assert within(wide, want, 64 * np.finfo(np.float32).eps * np.ones_like(want))
+    np.testing.assert_array_equal(narrow, encode(wide, dtype))
+    np.testing.assert_array_equal(*sums)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("parts", "length"), [(0, 5), (1, 256), (5, 1003), (3, 0)])
 def test_sum_all(dtype: str, parts: int, length: int) -> None:
     rng = np.random.default_rng(parts)
-    acc = NUMPY[dtype]
-    x = rng.standard_normal((parts, length + 3)).astype(acc)[:, 1 : length + 1]
-    start = rng.standard_normal(length).astype(acc)
-    y = start.copy()
+    acc = NUMPY[accumulator(dtype)]
+    shape = (2, 1, 3, length)
+    x = scatter(encode(rng.standard_normal((parts, *shape)), dtype), rng)
+    start = rng.standard_normal(shape).astype(acc)
+    y = scatter(start, rng)
     build("sum_all", dtype)(x, y)
-    want = start.astype(np.float64) + x.astype(np.float64).sum(axis=0)
-    bound = (parts + 1) * np.finfo(acc).eps * (np.abs(start) + np.abs(x).sum(axis=0))
+    terms = decode(x, dtype)
+    want = start.astype(np.float64) + terms.sum(axis=0)
+    bound = (parts + 1) * np.finfo(acc).eps * (np.abs(start) + np.abs(terms).sum(axis=0))
     assert within(y, want, bound)
-    # Term by term in the order of the rows, whatever arrived first.
+    # Term by term in the order of the first dimension, whatever arrived first.
     one = start.copy()
-    for row in x:
-        one += row
+    for term in terms:
+        one += term.astype(acc)
     np.testing.assert_array_equal(y, one)
+    narrow = scatter(encode(np.zeros(shape), dtype), rng)
+    build_narrow("sum_all", dtype)(x, narrow)
+    zero = np.zeros(shape, acc)
+    build("sum_all", dtype)(x, zero)
+    np.testing.assert_array_equal(narrow, encode(zero, dtype))
 
 
 # --- fill and copy ------------------------------------------------------------------

@@ -58,6 +58,7 @@ VALUES = {
     "layout": ["block", "zigzag", "striped", "bounds"],
     "dtype": list(ULP),
     "choice": list(CHOICES),
+    "merge": ["eager", "at the end"],
 }
 
 
@@ -134,7 +135,7 @@ def scheduled(case: Case) -> mc.Schedule:
     method = mc.strategies.get(case["strategy"].partition(" ")[0])
     choice = CHOICES[case["choice"]]
     if not choice:
-        return method.schedule(mesh, program)
+        return merged(method.schedule(mesh, program), case["merge"])
     given = "|".join(item.partition("=")[0].strip() for item in choice.split(","))
     steps = [
         re.sub(rf", (?:{given})=-?\w+", "", step).removesuffix(")") + f", {choice})"
@@ -142,7 +143,17 @@ def scheduled(case: Case) -> mc.Schedule:
         else step
         for step in method.steps(mesh, program)
     ]
-    return replace(method, recipe=lambda *_: steps).schedule(mesh, program)
+    return merged(
+        replace(method, recipe=lambda *_: steps).schedule(mesh, program), case["merge"]
+    )
+
+
+def merged(schedule: mc.Schedule, when: str) -> mc.Schedule:
+    """Let a schedule merge all of its results at the end, or as they come."""
+    for buffer in schedule.program.outputs if when == "at the end" else ():
+        if buffer.name != "LSE":  # deferred with its partner
+            schedule.defer(buffer.name)
+    return schedule
 
 
 @functools.cache
@@ -177,7 +188,7 @@ def run(case: Case, number: int) -> Outcome:
     try:
         made = trial(plan, 0, SimOptions(seed=number + 1)).errors
         matters = sorted(
-            case.items() - {(key, case[key]) for key in ("mesh", "choice", "layout")}
+            case.items() - {(key, case[key]) for key in ("mesh", "choice", "layout", "merge")}
         )
         one = alone(tuple(matters))
     except mc.MercuryError as error:

@@ -42,7 +42,7 @@ class Subject:
 
 
 def subjects(strategies: list[str]) -> Iterator[Subject]:
-    """Lower each strategy on each mesh, small and uneven."""
+    """Lower each strategy on each mesh, small and uneven, merged as it goes and at the end."""
     for name in strategies:
         strategy = mc.strategies.get(name)
         for levels in MESHES:
@@ -54,14 +54,18 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
                     sizes["sq"] = 5
                 known = strategy.program.parameters
                 program = strategy.program(**{k: v for k, v in sizes.items() if k in known})
-            try:
-                plan = strategy.schedule(mc.Mesh(**levels), program).compile()
-            except mc.MercuryError:
-                continue  # not lowered yet
             mesh = "x".join(str(size) for size in levels.values())
-            context = ir.Context()
-            context.enable_multithreading(False)  # threads do not live on in a fork
-            yield Subject(name=f"{name} on {mesh}", plan=plan, context=context)
+            for end in ("", ", merged at the end"):
+                try:
+                    schedule = strategy.schedule(mc.Mesh(**levels), program)
+                    if end:
+                        schedule.defer(program.outputs[0].name)
+                    plan = schedule.compile()
+                except mc.MercuryError:
+                    continue  # not lowered yet
+                context = ir.Context()
+                context.enable_multithreading(False)  # threads do not live on in a fork
+                yield Subject(name=f"{name} on {mesh}{end}", plan=plan, context=context)
 
 
 def run(subject: Subject, text: str, results: Any) -> None:

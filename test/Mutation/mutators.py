@@ -349,6 +349,36 @@ def swap_on_one_rank(text: Text) -> Iterator[Mutation]:
         yield Mutation("two collectives swapped on the first rank", change)
 
 
+def flip_overwrite(text: Text) -> Iterator[Mutation]:
+    for launch in text.all("commir.launch"):
+        results = ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])[1]
+        now = [False] * results
+        if "overwrite" in launch.attributes:
+            now = list(ir.DenseBoolArrayAttr(launch.attributes["overwrite"]))
+        for at in range(results):
+
+            def change(
+                op: Any = launch,
+                to: tuple[bool, ...] = (*now[:at], not now[at], *now[at + 1 :]),
+            ) -> None:
+                with op.location:
+                    op.attributes["overwrite"] = ir.DenseBoolArrayAttr.get(to)
+
+            yield Mutation(f"result {at} overwritten: {not now[at]}", change)
+
+
+def merge_again(text: Text) -> Iterator[Mutation]:
+    for launch in text.all("commir.launch"):
+        if "overwrite" not in launch.attributes:
+            continue
+
+        def again(op: Any = launch) -> None:
+            more = op.clone(after(op))
+            del more.operation.attributes["overwrite"]
+
+        yield Mutation(f"{launch.attributes['kernel']} merged again", again)
+
+
 OPERATORS: dict[str, Callable[[Text], Iterator[Mutation]]] = {
     "drop a wait": drop_wait,
     "wait later": delay_wait,
@@ -363,6 +393,8 @@ OPERATORS: dict[str, Callable[[Text], Iterator[Mutation]]] = {
     "tile counted twice": repeat,
     "tile skipped": skip,
     "wrong identity": wrong_identity,
+    "overwrite flipped": flip_overwrite,
+    "merged again": merge_again,
     "under a rank test": under_rank_test,
     "order swapped on one rank": swap_on_one_rank,
 }

@@ -19,20 +19,14 @@ commir.program @not_placed on @mesh axes(i = 8)
 
 // -----
 
+// A rank has some of the 8 parts, so none of 2.
 commir.mesh @mesh(gpu = 4)
-commir.program @strided_placement on @mesh axes(i = 64)
+commir.program @part_of_another_cut on @mesh axes(i = 64)
     inputs() outputs(%A: !commir.buffer<[i], f32> inside [i -> (2, gpu)]) {
-  // expected-error@below {{lives in the strided placement of axis 'i', which this version does not lower yet}}
-  %a = commir.part %A [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %r = commir.group_rank "gpu"
+  // expected-error@below {{must name a part of the 8 of axis 'i' that its memory holds some of, got one of 4}}
+  %a = commir.part %A [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
   commir.fill %a with 0.0 : !commir.tile<[i], f32>
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @strided_local_memory on @mesh axes(i = 64) inputs() outputs() {
-  // expected-error@below {{lives in the strided placement of axis 'i'}}
-  %s = commir.alloc slots 1 placement [i -> (2, gpu)] parts {} : !commir.buffer<[i], f32>
 }
 
 // -----
@@ -42,17 +36,6 @@ commir.program @other_layout on @mesh axes(i = 64)
     inputs() outputs(%A: !commir.buffer<[i], f32> inside [i -> gpu zigzag]) {
   // expected-error@below {{lives in another layout than that of axis 'i'}}
   %a = commir.part %A [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
-  commir.fill %a with 0.0 : !commir.tile<[i], f32>
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @fill_of_several_intervals on @mesh axes(i = 64 zigzag)
-    inputs() outputs(%A: !commir.buffer<[i], f32> inside []) {
-  %r = commir.group_rank "gpu"
-  %a = commir.part %A [i : %r of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
-  // expected-error@below {{works on a slice of its memory, which must be packed first}}
   commir.fill %a with 0.0 : !commir.tile<[i], f32>
 }
 

@@ -85,6 +85,40 @@ commir.program @block on @mesh axes(i = 10, j = 9)
 
 // -----
 
+// Of a strided placement a rank holds several parts side by side: how much that
+// is, and where one of them begins, are sums over the parts before.
+// CHECK-LABEL: func.func @strided
+// CHECK: %[[RANK:.*]] = commir.group_rank "gpu"
+// CHECK: %[[PART:.*]] = arith.addi %c4, %[[RANK]]
+// CHECK: %[[HELD:.*]] = scf.for %[[O:.*]] = %c0 to %c2 step %c1 iter_args(%[[SUM:.*]] = %c0) -> (index) {
+// CHECK:   %[[FIRST:.*]] = arith.muli %[[O]], %c4
+// CHECK:   %[[NUMBER:.*]] = arith.addi %{{.*}}, %[[FIRST]]
+// CHECK:   %[[LO10:.*]] = arith.muli %[[NUMBER]], %c10
+// CHECK:   arith.ceildivui %[[LO10]], %c8
+// CHECK:   %[[NEXT:.*]] = arith.addi %[[SUM]], %{{.*}}
+// CHECK:   scf.yield %[[NEXT]]
+// CHECK: }
+// CHECK: %[[WHICH:.*]] = arith.divui %[[PART]], %c4
+// CHECK: %[[BEFORE:.*]] = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// CHECK: memref.view %{{.*}}[%c0][%[[HELD]]]
+// CHECK: commir.fill
+// CHECK: commir.copy
+commir.mesh @mesh(gpu = 4)
+commir.program @strided on @mesh axes(i = 10)
+    inputs(%B: !commir.buffer<[i], f32> inside [i -> (2, gpu)])
+    outputs(%A: !commir.buffer<[i], f32> inside [i -> (2, gpu)]) {
+  %r = commir.group_rank "gpu"
+  %c4 = arith.constant 4 : index
+  %p = arith.addi %c4, %r : index
+  %b = commir.part %B [i : %p of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %a = commir.part %A [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.fill %a with 0.0 : !commir.tile<[i], f32>
+  %c = commir.part %A [i : %p of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %b to %c : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}
+
+// -----
+
 // The levels of a cut are one index, row-major. A finer part of the rank's shard
 // lies at the difference of two bounds.
 // CHECK-LABEL: func.func @finer_part_over_two_levels
@@ -401,6 +435,36 @@ commir.program @documents on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
   commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
       outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
       at(%c0, %c0, %c0, %c0) mask(causal documents[0, 5, 14])
+}
+
+// -----
+
+// Both pieces of the keys are merged into each piece of the queries: what a launch
+// was to overwrite is filled before, with the identity of a softmax pair.
+// CHECK-LABEL: func.func @overwrite_in_pieces(
+// CHECK: commir.fill %[[O:.*]] with 0.000000e+00
+// CHECK: commir.fill %[[LSE:.*]] with 0xFFF0000000000000
+// CHECK: scf.for %{{.*}} to %c2
+// CHECK:   scf.for %{{.*}} to %c2
+// CHECK:     commir.launch "attention_fwd"
+// CHECK-NOT: overwrite
+commir.mesh @mesh(gpu = 4)
+commir.program @overwrite_in_pieces on @mesh axes(b = 1, h = 2, sq = 16 zigzag, sk = 16 zigzag)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu])
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+            %LSE: !commir.buffer<[b, h, sq], f32> inside [sq -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %q = commir.part %Q [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %o = commir.part %O [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %l = commir.part %LSE [sq : %r of 4] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %q0 = commir.position sq : %r of 4
+  %k0 = commir.position sk : %r of 4
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+      at(%q0, %k0, %c0, %c0) mask(causal) {overwrite = array<i1: true, true>}
 }
 
 // -----

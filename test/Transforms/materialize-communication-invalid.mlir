@@ -80,14 +80,36 @@ commir.program @parallel_and_shifted on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// A loop over j outside the ring of B: only a slice of each part would move.
-commir.mesh @mesh(gpu = 4)
-commir.program @slice_under_an_outer_loop on @mesh axes(i = 8, j = 8, k = 8)
+// The loop over the parts of a rank's shard lies inside the ring.
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @strided_inside_a_ring on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 under a loop over the buffer (a slice moves)}}
-  commir.for i of 4 parallel(gpu), j of 2, k of 4 shift(by i on gpu) {
+  // expected-error@below {{needs rule R3 of a strided placement (a part is in pieces)}}
+  commir.for i_outer in i of 2 parallel(node), i_inner in i of 2 parallel(gpu), j,
+      k_outer in k of 2 shift(by i_outer on node), k_middle in k of 2,
+      k_inner in k of 2 shift(by i_inner on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// Each rank would be at another slice of B.
+commir.mesh @mesh(gpu = 4)
+commir.program @unlike_slices on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32> shard [k -> gpu])
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 of unlike slices ('j' is shifted on the same level)}}
+  commir.for i of 4 parallel(gpu), j of 4 shift(by i on gpu), k of 4 shift(by i on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)

@@ -11,13 +11,11 @@
 // CHECK-LABEL: commir.program @column_parallel on
 // CHECK: attributes {commir.source = @column_parallel.source}
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
-// CHECK: %[[WHOLE:.*]] = commir.part %C [] :
-// CHECK: commir.fill %[[WHOLE]] with 0.000000e+00
 // CHECK: %[[A:.*]] = commir.part %A [] :
 // CHECK: %[[B:.*]] = commir.part %B [j : %[[R]] of 4] :
 // CHECK: %[[C:.*]] = commir.part %C [j : %[[R]] of 4] :
-// CHECK: commir.launch "matmul" ins(%[[A]], %[[B]] : {{.*}}) outs(%[[C]] : {{.*}}) at()
-// CHECK-NOT: commir.{{exchange|all_gather|wait|for|load|store|alloc|copy}}
+// CHECK: commir.launch "matmul" ins(%[[A]], %[[B]] : {{.*}}) outs(%[[C]] : {{.*}}) at() {overwrite = array<i1: true>}
+// CHECK-NOT: commir.{{exchange|all_gather|wait|for|load|store|alloc|copy|fill}}
 commir.mesh @mesh(gpu = 4)
 commir.program @column_parallel on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>)
@@ -245,7 +243,12 @@ commir.program @gather_over_one_of_two_levels on @mesh axes(i = 12, j = 12, k = 
 // CHECK: %[[A:.*]] = commir.part %A [i : %[[R]] of 4, k : %[[PART]] of 4] :
 // CHECK: %[[MINE:.*]] = commir.part %B [k : %[[PART]] of 4] :
 // CHECK: %[[B:.*]] = arith.select %[[OWN]], %[[MINE]], %[[CAME]]
-// CHECK: commir.launch "matmul" ins(%[[A]], %[[B]] :
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[STEP:.*]], %c0
+// CHECK: scf.if %[[FIRST]] {
+// CHECK-NEXT: commir.launch "matmul" ins(%[[A]], %[[B]] : {{.*}} {overwrite = array<i1: true>}
+// CHECK-NEXT: } else {
+// CHECK-NEXT: commir.launch "matmul" ins(%[[A]], %[[B]] : {{.*}} at(){{$}}
+// CHECK-NEXT: }
 // CHECK-NEXT: commir.wait %[[TOKEN]]
 // CHECK-NEXT: }
 // CHECK-NOT: commir.exchange.start
@@ -371,7 +374,11 @@ commir.program @ring_backwards_with_a_negative_offset on @mesh axes(i = 8, j = 8
 // CHECK: scf.for %{{.*}} to %c4
 // CHECK: %[[KTOKEN:.*]] = commir.exchange.start {{.*}}<[b, sk, h, 8], f32>
 // CHECK: %[[VTOKEN:.*]] = commir.exchange.start {{.*}}<[b, sk, h, 6], f32>
-// CHECK: commir.launch
+// CHECK: scf.if
+// CHECK-NEXT: commir.launch {{.*}}overwrite = array<i1: true, true>
+// CHECK-NEXT: } else {
+// CHECK-NEXT: commir.launch {{.*}}{{$}}
+// CHECK-NEXT: }
 // CHECK-NEXT: commir.wait %[[KTOKEN]]
 // CHECK-NEXT: commir.wait %[[VTOKEN]]
 // CHECK-NEXT: }
@@ -442,12 +449,12 @@ commir.program @ring_inside_a_parallel_loop_over_its_axis on @mesh axes(i = 24, 
 // Partial results narrower than float32 are kept in float32 and rounded once.
 // CHECK-LABEL: commir.program @narrow_result
 // CHECK: %[[ACC:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {} : !commir.buffer<[i, j], f32>
-// CHECK: %[[ALL:.*]] = commir.part %[[ACC]] [] :
-// CHECK: commir.fill %[[ALL]] with 0.000000e+00
+// CHECK-NOT: commir.fill
 // CHECK: scf.for
 // CHECK: %[[TILE:.*]] = commir.part %[[ACC]] [i : %{{.*}} of 4] :
 // CHECK: commir.launch "matmul" ins({{.*}}bf16>, {{.*}}bf16>) outs(%[[TILE]] : !commir.tile<[i, j], f32>)
 // CHECK: }
+// CHECK: %[[ALL:.*]] = commir.part %[[ACC]] [] :
 // CHECK: %[[OUT:.*]] = commir.part %C [] :
 // CHECK: commir.copy %[[ALL]] to %[[OUT]] : !commir.tile<[i, j], f32> to !commir.tile<[i, j], bf16>
 commir.mesh @mesh(gpu = 4)
@@ -488,20 +495,18 @@ commir.program @double_inputs on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-// The identity of a softmax pair is (0, -inf), whichever is stored first. A mask
-// and grouped heads ask where a tile begins in the whole tensors.
+// The first step writes a softmax pair, whichever is stored first; nothing fills
+// it. A mask and grouped heads ask where a tile begins in the whole tensors.
 // CHECK-LABEL: commir.program @masked_attention_with_grouped_heads
 // CHECK-DAG: %[[NODE:.*]] = commir.group_rank "node"
 // CHECK-DAG: %[[GPU:.*]] = commir.group_rank "gpu"
-// CHECK: %[[LSE:.*]] = commir.part %LSE [] :
-// CHECK: commir.fill %[[LSE]] with 0xFFF0000000000000
-// CHECK: %[[O:.*]] = commir.part %O [] :
-// CHECK: commir.fill %[[O]] with 0.000000e+00
+// CHECK-NOT: commir.fill
 // CHECK: %[[PART:.*]] = arith.remui %{{.*}}, %c4
 // CHECK: %[[Q0:.*]] = commir.position sq : %[[GPU]] of 4
 // CHECK: %[[K0:.*]] = commir.position sk : %[[PART]] of 4
 // CHECK: %[[H0:.*]] = commir.position h : %[[NODE]] of 2{{$}}
 // CHECK: %[[HK0:.*]] = commir.position h : %[[NODE]] of 2 per 4
+// CHECK: commir.launch "attention_fwd" {{.*}} at(%[[Q0]], %[[K0]], %[[H0]], %[[HK0]]) scratch(%{{.*}} : !commir.tile<[9216], f32>) mask(causal) {group = 4 : i64, overwrite = array<i1: true, true>, scale = 1.250000e-01 : f64}
 // CHECK: commir.launch "attention_fwd" {{.*}} at(%[[Q0]], %[[K0]], %[[H0]], %[[HK0]]) scratch(%{{.*}} : !commir.tile<[9216], f32>) mask(causal) {group = 4 : i64, scale = 1.250000e-01 : f64}
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @masked_attention_with_grouped_heads on @mesh axes(b = 1, h = 8, sq = 64, sk = 64)
@@ -619,7 +624,7 @@ commir.program @r9_double_ring on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK-LABEL: commir.program @patched_kernels
 // CHECK: commir.launch "matmul" {{.*}} at() impl("torch")
 // CHECK-LABEL: commir.program @generated_kernel
-// CHECK: commir.launch "matmul" {{.*}} at(){{$}}
+// CHECK: commir.launch "matmul" {{.*}} at() {overwrite = array<i1: true>}{{$}}
 commir.mesh @mesh(gpu = 4)
 commir.program @patched_kernels on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
@@ -655,7 +660,7 @@ commir.program @generated_kernel on @mesh axes(i = 8, j = 8, k = 8)
 // Whole groups on each rank: what reduces their heads is the kernel alone.
 // CHECK-LABEL: commir.program @whole_groups
 // CHECK-NOT: commir.{{exchange|all_gather|wait|copy|accumulate}}
-// CHECK: commir.launch "attention_bwd" {{.*}} scratch({{.*}}) {group = 4 : i64}
+// CHECK: commir.launch "attention_bwd" {{.*}} scratch({{.*}}) {group = 4 : i64, overwrite = array<i1: true, true, true>}
 // CHECK-NOT: commir.{{exchange|all_gather|wait|copy|accumulate}}
 commir.mesh @mesh(gpu = 2)
 commir.program @whole_groups on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
@@ -743,9 +748,7 @@ commir.program @backward_ring on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
 // CHECK-LABEL: commir.program @sink
 // CHECK: commir.launch "attention_fwd"
 // CHECK: commir.all_gather.start
-// CHECK: scf.for
-// CHECK: commir.launch "softmax_merge"
-// CHECK: }
+// CHECK: commir.launch "softmax_merge_all"
 // CHECK: %[[S:.*]] = commir.part %SINK []
 // CHECK: commir.launch "softmax_sink" ins(%[[S]] : {{.*}}) outs(
 // CHECK-NOT: softmax_sink

@@ -257,3 +257,52 @@ commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+// What travels is brought home at the end: C is cut over the nodes first, and
+// travels among the GPUs of a node.
+// CHECK-LABEL: commir.program @r8_results_that_travel on
+// CHECK: %[[MADE:.*]] = commir.alloc slots 1 placement [i -> gpu]
+// CHECK: scf.for
+// CHECK:   commir.exchange.start {{.*}} on "gpu"
+// CHECK: commir.all_gather.start %{{.*}} on "node"
+// CHECK: commir.redistribute %[[MADE]] to %C
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @r8_results_that_travel on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> node]) {
+  commir.for k_outer in k of 2 parallel(node), k_inner in k of 2 parallel(gpu), j,
+      i of 2 shift(by k_inner on gpu, offset 1) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// Results are made in the parts that loops in sequence leave to a rank.
+// CHECK-LABEL: commir.program @r8_of_several_parts on
+// CHECK: %[[MADE:.*]] = commir.alloc slots 1 placement [i -> (2, gpu)]
+// CHECK: commir.redistribute %[[MADE]] to %C
+commir.mesh @mesh(gpu = 4)
+commir.program @r8_of_several_parts on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [j -> gpu]) {
+  commir.for i_outer in i of 2, i_inner in i of 4 parallel(gpu), j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

@@ -7,15 +7,13 @@
 
 // CHECK-LABEL: commir.program @r4_all_reduce
 // CHECK: %[[SUM:.*]] = commir.part %C [] :
-// CHECK: commir.fill %[[SUM]] with 0.0
-// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[SUM]] :
+// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[SUM]] : {{.*}} {overwrite = array<i1: true>}
 // CHECK: %[[SLOTS:.*]] = commir.alloc slots 4 placement [] parts {}
 // CHECK: %[[TOKEN:.*]] = commir.all_gather.start %[[SUM]] into %[[SLOTS]] on "gpu" :
+// CHECK: %[[ALL:.*]] = commir.part %[[SLOTS]] stack 4 [] : {{.*}} -> !commir.tile<[4, i, j], f32>
 // CHECK: commir.wait %[[TOKEN]]
-// CHECK: commir.fill %[[SUM]] with 0.0
-// CHECK: scf.for %[[MEMBER:.*]] = %c0{{.*}} to %c4
-// CHECK:   %[[PARTIAL:.*]] = commir.part %[[SLOTS]] slot %[[MEMBER]] []
-// CHECK:   commir.accumulate %[[PARTIAL]] to %[[SUM]]
+// CHECK: commir.launch "sum_all" ins(%[[ALL]] : {{.*}}) outs(%[[SUM]] : {{.*}} {overwrite = array<i1: true>}
+// CHECK-NOT: commir.{{fill|copy|accumulate}}
 commir.mesh @mesh(gpu = 4)
 commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
@@ -42,9 +40,9 @@ commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[PARTIAL:.*]] = commir.alloc slots 1 placement [] parts {}
 // CHECK: commir.launch "matmul"
-// CHECK: %[[SUM:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {}
 // CHECK: %[[OUT:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64}
 // CHECK: %[[IN:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64}
+// CHECK: %[[SUM:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {}
 // CHECK: %[[OWN:.*]] = commir.part %[[PARTIAL]] [i : %[[R]] of 4]
 // CHECK: %[[MINE:.*]] = commir.part %[[SUM]] [i : %[[R]] of 4]
 // CHECK: commir.copy %[[OWN]] to %[[MINE]]
@@ -82,20 +80,19 @@ commir.program @r5_reduce_scatter on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[PARTIAL:.*]] = commir.alloc slots 2 placement [] parts {i = 4 : i64} : !commir.buffer<[i, j], f32>
 // CHECK: %[[IN:.*]] = commir.alloc slots 1 placement [] parts {i = 4 : i64} : !commir.buffer<[i, j], f32>
-// CHECK: %[[FIRST:.*]] = commir.part %[[IN]] [i : %{{.*}} of 4]
-// CHECK: commir.fill %[[FIRST]] with 0.0
+// CHECK-NOT: commir.fill
 // CHECK: scf.for %[[STEP:.*]] = %c0{{.*}} to %c4
 // CHECK:   %[[STARTED:.*]] = arith.cmpi ne, %[[STEP]], %c0
 // CHECK:   %[[LEAVING:.*]] = commir.part %[[PARTIAL]] slot %{{.*}} [i : %[[LAST:.*]] of 4]
 // CHECK:   %[[COMING:.*]] = commir.part %[[IN]] [i : %[[NOW:.*]] of 4]
 // CHECK:   %[[TOKEN:.*]] = commir.exchange.start %[[LEAVING]] to %{{.*}}, %[[COMING]] from %{{.*}} on "gpu" when %[[STARTED]]
 // CHECK:   %[[HERE:.*]] = commir.part %[[PARTIAL]] slot %{{.*}} [i : %[[NOW]] of 4]
-// CHECK:   commir.fill %[[HERE]] with 0.0
-// CHECK:   commir.launch "matmul" ins({{.*}}) outs(%[[HERE]] :
+// CHECK:   commir.launch "matmul" ins({{.*}}) outs(%[[HERE]] : {{.*}} {overwrite = array<i1: true>}
 // CHECK:   commir.wait %[[TOKEN]]
-// CHECK:   commir.accumulate %[[COMING]] to %[[HERE]]
+// CHECK:   scf.if %{{.*}} {
+// CHECK:     commir.accumulate %[[COMING]] to %[[HERE]]
 // CHECK: %[[MINE:.*]] = commir.part %C [i : %[[R]] of 4]
-// CHECK: commir.accumulate %{{.*}} to %[[MINE]]
+// CHECK: commir.copy %{{.*}} to %[[MINE]]
 // CHECK-NOT: commir.exchange.start
 commir.mesh @mesh(gpu = 4)
 commir.program @r6_shifted_reduction on @mesh axes(i = 8, j = 8, k = 8)

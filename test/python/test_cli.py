@@ -77,6 +77,10 @@ def test_run_says_what_is_wrong_in_a_file(tmp_path):
         (["attention", "--strategy", "ring", "--set", "d=0"], "d of at least 1"),
         (["attention", "--strategy", "ring", "--mesh", "gpu=2,gpu=3"], "is given twice"),
         (["matmul", "--strategy", "ring"], "'sq' is none; the loops are"),
+        (
+            ["matmul", "--strategy", "gemm-rs", "--mesh", "gpu=2", "--target", "cuda"],
+            "start with: torchrun --nproc-per-node 2",
+        ),
     ],
 )
 def test_run_says_what_is_wrong(arguments, message):

@@ -86,8 +86,8 @@ def test_a_matmul_without_a_boundary_moves_nothing():
     assert best.schedule.recipe() == best.chosen.recipe
 
 
-def test_long_sequences_ring_and_short_ones_do_not():
-    """Traffic grows with the sequence, work with its square: then the ring hides it all."""
+def test_long_sequences_hide_a_ring_and_short_ones_do_not():
+    """Traffic grows with the sequence, work with its square."""
     settings = {
         "topology": "h100-4x1",
         "boundary": TOKENS,
@@ -99,8 +99,49 @@ def test_long_sequences_ring_and_short_ones_do_not():
     assert long.plain is not None
     assert long.plain.costs.latency > long.chosen.costs.latency
     short = tune(attention(h=2, d=128, sq=512, sk=512, dtype="bf16"), **settings)
-    assert "shift" not in short.chosen.recipe
-    assert short.chosen.plain
+    assert long.chosen.costs.exposed < 0.05 * long.chosen.costs.latency
+    assert short.chosen.costs.exposed > 0.05 * short.chosen.costs.latency
+
+
+def test_pruning_never_changes_the_result():
+    """The same winner, runner-up and Pareto set as when every schedule is simulated."""
+    spared = 0
+    for program, mesh, topology in (
+        (attention(h=8, d=128, sq=65536, sk=65536, dtype="bf16"), mc.Mesh(gpu=4), "h200-4x1"),
+        (attention(h=4, d=128, sq=8192, sk=8192, mask="causal"), mc.Mesh(gpu=4), "h100-4x1"),
+        (matmul(m=8192, n=8192, depth=8192, dtype="bf16"), mc.Mesh(node=2, gpu=2), "h100-2x2"),
+    ):
+        settings = {"topology": topology, "options": SpaceOptions(max_levels=1)}
+        pruned = tune(program, mesh, **settings)
+        every = tune(program, mesh, prune=False, **settings)
+        assert pruned.chosen == every.chosen
+        assert pruned.runner_up == every.runner_up
+        assert pruned.plain == every.plain
+        assert pruned.pareto == every.pareto
+        assert every.counts.pruned == 0
+        assert every.counts.costed == pruned.counts.costed + pruned.counts.pruned
+        spared += pruned.counts.pruned
+    assert spared > 20
+
+
+def test_less_memory_gives_more_sharded_plans_until_none_fits():
+    program = attention(h=4, d=64, sq=2048, sk=2048, dtype="bf16")
+    settings = {"topology": "h200-4x1", "options": WHOLE, "boundary": TOKENS, "top": 1}
+    limit, peaks = "40GiB", []
+    while True:
+        try:
+            best = tune(program, mc.Mesh(gpu=4), memory=limit, **settings)
+        except TuneError as error:
+            refused = str(error)
+            break
+        peaks.append(best.chosen.peak_bytes)
+        found = mc.simulate(best.schedule, "h200-4x1")
+        assert max(found.peak_bytes) == best.chosen.peak_bytes
+        assert found.time_s == best.chosen.costs.latency
+        limit = best.chosen.peak_bytes - 1
+    assert "the smallest" in refused
+    assert len(peaks) >= 2
+    assert peaks == sorted(peaks, reverse=True)
 
 
 def test_the_table_says_what_was_found():
@@ -108,7 +149,7 @@ def test_the_table_says_what_was_found():
     best = tune(attention(), mc.Mesh(gpu=4), **settings)
     printed = str(best)
     for part in (
-        "*predicted*, not measured (bound-1)",
+        "*predicted*, not measured (simulation-1)",
         "chosen",
         "plain",
         "exposed",
@@ -128,9 +169,9 @@ def test_the_table_says_what_was_found():
 
 def test_the_pareto_set_trades_latency_for_memory():
     best = tune(
-        attention(h=2, d=128, sq=512, sk=512, dtype="bf16"),
+        attention(h=4, d=64, sq=2048, sk=2048, dtype="bf16"),
         mc.Mesh(gpu=4),
-        topology="h100-4x1",
+        topology="h200-4x1",
         boundary=TOKENS,
         options=WHOLE,
     )
@@ -153,10 +194,11 @@ def test_a_slower_link_is_felt():
     )
     assert best.plain is not None
     assert best.plain.slow_link == "node"
-    # Nothing hides what the slow link brings, so half its bandwidth adds as much again.
+    # Nothing hides what the slow link brings, so half its bandwidth adds as much again, and
+    # more where ranks wait for each other.
     costs = best.plain.costs
     added = best.plain.slow_latency - costs.latency
-    assert added == pytest.approx(costs.seconds_by_link["node"], rel=0.01)
+    assert 0.95 * costs.seconds_by_link["node"] < added < 2 * costs.seconds_by_link["node"]
     assert added > 0.05 * costs.latency
 
 
@@ -172,7 +214,9 @@ def test_memory_decides_and_too_little_says_how_much():
     assert tight.chosen.peak_bytes <= smallest
     assert tight.counts.too_large > 0
     assert tight.chosen.costs.latency >= free.chosen.costs.latency
-    with pytest.raises(TuneError, match=r"no schedule is left(.|\n)*more memory than 1,000"):
+    with pytest.raises(
+        TuneError, match=r"no plan fits into 1000 B; the smallest needs(.|\n)*than 1,000"
+    ):
         tune(program, mc.Mesh(gpu=4), memory="1KB", **settings)
 
 
@@ -230,17 +274,18 @@ def test_kernels_without_a_curve_have_one():
 def test_empty_axes_and_uneven_heads_have_plans():
     empty = tune(matmul(m=0), options=WHOLE)
     assert empty.chosen.costs.exposed == 0
-    # 28 heads on 8 ranks: the fullest has 4 of them, as if there were 32.
+    # 28 heads on 8 ranks: the fullest would have 4 of them, so queries are spread instead.
     settings = {"mesh": mc.Mesh(gpu=8), "topology": "h200-8x1", "options": WHOLE, "top": 1}
     uneven = tune(attention(h=28, group=7, sq=4096, sk=4096), **settings)
     even = tune(attention(h=32, group=8, sq=4096, sk=4096), **settings)
-    assert uneven.chosen.recipe == even.chosen.recipe == "parallelize(h, gpu)"
-    assert uneven.chosen.costs.compute == pytest.approx(even.chosen.costs.compute)
+    assert even.chosen.recipe == "parallelize(h, gpu)"
+    assert uneven.chosen.recipe == "parallelize(sq, gpu)"
+    assert uneven.chosen.costs.compute < even.chosen.costs.compute
 
 
 def test_what_cannot_be_asked_is_said():
     for settings, message in (
-        ({"target": "cuda"}, "no target 'cuda' yet"),
+        ({"target": "tpu"}, "no target 'tpu'"),
         ({"memory": "lots"}, "expected bytes such as '40GiB', above 0, got 'lots'"),
         ({"time_limit": "-3s"}, "expected a time such as '60s'"),
         ({"top": 0}, "at least one plan must be tried"),

@@ -226,6 +226,32 @@ def CommIR_ReplicateTransform : CommIR_TransformOp<"replicate"> {
   }];
 }
 
+def CommIR_DeferTransform : CommIR_TransformOp<"defer"> {
+  let summary = "merge the partial results of a buffer once, at the end";
+  let description = [{
+    Each launch writes a partial result of its own, and one kernel merges them when
+    all are made, into the buffer's own type. That takes memory for every one of
+    them, and saves reading and writing the sum at each step. They wait in float32,
+    or in the type that `partial` names. The other result of a softmax pair is
+    deferred with it.
+
+    ```mlir
+    transform.commir.defer "O" in %program : !transform.any_op
+    transform.commir.defer "O" partial bf16 in %program : !transform.any_op
+    ```
+
+    **Constraints**
+    - [defer.reduced] a buffer to defer `must be an output that is merged`
+    - [defer.again] a buffer to defer `must not be deferred already`
+    - [defer.partial] partial results `must wait in a float type`
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$buffer,
+                       OptionalAttr<TypeAttr>:$partial);
+  let assemblyFormat = [{
+    $buffer (`partial` $partial^)? `in` $target attr-dict `:` type($target)
+  }];
+}
+
 def CommIR_SplitLevelTransform : CommIR_TransformOp<"split_level"> {
   let summary = "see one level of the mesh as several";
   let description = [{

@@ -103,8 +103,7 @@ Checker::Progress Checker::process(RankState &rank) {
   case PlanEvent::Kind::Wait:
     return wait(rank);
   case PlanEvent::Kind::Fill:
-    return goOn(write(rank, event.outputs[0],
-                      {Content::Kind::Filled, -1, {}, nullptr, event.value}));
+    return goOn(write(rank, event.outputs[0], makeFilled(event.value)));
   case PlanEvent::Kind::Copy:
     return goOn(copy(rank));
   case PlanEvent::Kind::Accumulate:

@@ -126,6 +126,9 @@ private:
   LogicalResult readResults(RankState &rank, const KernelMeaning &kernel,
                             const DimMap &dims,
                             ArrayRef<SmallVector<Piece>> held);
+  /// The type that a kernel sums in: float64 where one of its tensors is, else
+  /// float32.
+  static Type getAccumulatorType(const PlanEvent &event);
   LogicalResult contribute(RankState &rank, const KernelMeaning &kernel,
                            const DimMap &dims,
                            ArrayRef<SmallVector<Piece>> held);
@@ -148,6 +151,9 @@ private:
   //===--------------------------------------------------------------------===//
   LogicalResult mergeSum(RankState &rank);
   LogicalResult mergeSoftmax(RankState &rank);
+  LogicalResult mergePair(RankState &rank, const MemoryBox (&targets)[2],
+                          const SmallVector<Piece> (&from)[2],
+                          const SmallVector<Piece> (&to)[2]);
   LogicalResult merge(RankState &rank, const MemoryBox &target,
                       ArrayRef<Piece> from, ArrayRef<Piece> to, MergeKind kind,
                       bool isLSE);
@@ -159,6 +165,12 @@ private:
   LogicalResult checkPair(RankState &rank, ArrayRef<DimAttr> dims,
                           ArrayRef<Piece> pieces, ArrayRef<DimAttr> otherDims,
                           ArrayRef<Piece> others);
+
+  //===--------------------------------------------------------------------===//
+  // Stacks.cpp: merges of many partial results at once
+  //===--------------------------------------------------------------------===//
+  LogicalResult mergeStacks(RankState &rank);
+  LogicalResult checkStacks(RankState &rank);
 
   //===--------------------------------------------------------------------===//
   // Transfers.cpp: communication

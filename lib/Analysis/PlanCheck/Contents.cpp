@@ -46,38 +46,63 @@ Box check::getIndices(const MemoryBox &region) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// How two regions lie: index i of the one is index i - shift of the other.
+/// Index i of a region, in `common`, is index i - shift of another.
+struct Overlap {
+  Box common;
+  SmallVector<int64_t, 4> shift;
+};
+
+/// How two regions lie. They may overlap in several ways, as rows of the one
+/// may go on where rows of the other end.
 struct Alignment {
   bool sameFrame = true;
-  std::optional<Box> common; // indices of the first
-  SmallVector<int64_t, 4> shift;
+  SmallVector<Overlap, 1> overlaps;
 };
 } // namespace
 
-/// Counts the shifts with sum(shift * stride) = distance under which the
-/// regions overlap, the dimension of the widest stride first, and gives one.
-static int countShifts(const MemoryBox &a, const MemoryBox &b,
+using WalkedDims = SmallVector<std::pair<int64_t, unsigned>, 4>;
+
+/// How far a region reaches along the dimensions that are left.
+static int64_t getReach(const MemoryBox &region,
+                        ArrayRef<std::pair<int64_t, unsigned>> dims) {
+  int64_t reach = 0;
+  for (auto [stride, dim] : dims)
+    reach += (region.sizes[dim] - 1) * stride;
+  return reach;
+}
+
+/// Finds the shifts with sum(shift * stride) = distance under which the regions
+/// overlap, the dimension of the widest stride first.
+static void findShifts(const MemoryBox &a, const MemoryBox &b,
                        ArrayRef<std::pair<int64_t, unsigned>> dims,
-                       int64_t distance, Alignment &found) {
-  if (dims.empty())
-    return distance == 0;
-  auto [stride, dim] = dims.front();
-  int64_t size = a.sizes[dim], other = b.sizes[dim];
-  int64_t below = llvm::divideFloorSigned(distance, stride);
-  int count = 0;
-  for (int64_t shift : {below, below + 1}) {
-    Interval common{std::max<int64_t>(0, shift), std::min(size, other + shift)};
-    if (common.size() <= 0)
-      continue;
-    int ways =
-        countShifts(a, b, dims.drop_front(), distance - shift * stride, found);
-    count += ways;
-    if (ways == 0)
-      continue;
-    found.shift[dim] = shift;
-    (*found.common)[dim] = common;
+                       int64_t distance, Overlap &at, Alignment &found) {
+  if (dims.empty()) {
+    if (distance == 0)
+      found.overlaps.push_back(at);
+    return;
   }
-  return count;
+  auto [stride, dim] = dims.front();
+  dims = dims.drop_front();
+  int64_t size = a.sizes[dim], other = b.sizes[dim];
+  int64_t least = std::max(
+      1 - other, llvm::divideCeilSigned(distance - getReach(a, dims), stride));
+  int64_t most = std::min(
+      size - 1, llvm::divideFloorSigned(distance + getReach(b, dims), stride));
+  for (int64_t shift = least; shift <= most; ++shift) {
+    at.shift[dim] = shift;
+    at.common[dim] = {std::max<int64_t>(0, shift),
+                      std::min(size, other + shift)};
+    findShifts(a, b, dims, distance - shift * stride, at, found);
+  }
+}
+
+/// Whether the rows of a region lie apart, the widest stride first.
+static bool hasRows(const MemoryBox &region, const WalkedDims &dims) {
+  for (size_t i = 1; i < dims.size(); ++i)
+    if (getReach(region, ArrayRef(dims).drop_front(i)) >= dims[i - 1].first &&
+        region.sizes[dims[i - 1].second] > 1)
+      return false;
+  return true;
 }
 
 static Alignment align(const MemoryBox &a, const MemoryBox &b) {
@@ -86,7 +111,7 @@ static Alignment align(const MemoryBox &a, const MemoryBox &b) {
     return found;
   size_t rank = a.sizes.size();
   found.sameFrame = rank == b.sizes.size() && a.elementType == b.elementType;
-  SmallVector<std::pair<int64_t, unsigned>, 4> dims;
+  WalkedDims dims;
   for (unsigned dim = 0; found.sameFrame && dim < rank; ++dim) {
     bool walkedA = a.sizes[dim] > 1, walkedB = b.sizes[dim] > 1;
     if (!walkedA && !walkedB)
@@ -96,23 +121,12 @@ static Alignment align(const MemoryBox &a, const MemoryBox &b) {
       found.sameFrame = false;
     dims.emplace_back(stride, dim);
   }
-  if (!found.sameFrame)
-    return found;
   llvm::sort(dims, std::greater<>());
-  // Rows of the one that reach into the next rows of the other are no rows.
-  for (size_t i = 1; i < dims.size(); ++i) {
-    auto [stride, dim] = dims[i];
-    if (stride * std::max(a.sizes[dim], b.sizes[dim]) > dims[i - 1].first)
-      found.sameFrame = false;
-  }
+  found.sameFrame = found.sameFrame && hasRows(a, dims) && hasRows(b, dims);
   if (!found.sameFrame)
     return found;
-  found.common = getIndices(a);
-  found.shift.assign(rank, 0);
-  int ways = countShifts(a, b, dims, b.offset - a.offset, found);
-  found.sameFrame = ways <= 1;
-  if (ways != 1)
-    found.common.reset();
+  Overlap at{getIndices(a), SmallVector<int64_t, 4>(rank, 0)};
+  findShifts(a, b, dims, b.offset - a.offset, at, found);
   return found;
 }
 
@@ -120,7 +134,7 @@ bool check::overlaps(const MemoryBox &a, const MemoryBox &b) {
   if (a.isEmpty() || b.isEmpty())
     return false;
   Alignment found = align(a, b);
-  return !found.sameFrame || found.common;
+  return !found.sameFrame || !found.overlaps.empty();
 }
 
 //===----------------------------------------------------------------------===//
@@ -143,15 +157,14 @@ SmallVector<Piece, 1> Contents::read(const MemoryBox &region) const {
   for (auto it = firstAfter(groups, region.offset);
        it != groups.end() && it->first < end; ++it) {
     for (const Entry &entry : it->second.entries) {
-      Alignment found = align(region, entry.region);
-      if (!found.common)
-        continue;
-      Box local = *found.common, held = local;
-      for (auto [interval, shift] : llvm::zip_equal(held, found.shift))
-        interval = {interval.begin - shift, interval.end - shift};
-      pieces.push_back({local, entry.content.isFilled()
-                                   ? entry.content
-                                   : entry.content.slice(held)});
+      for (const auto &[common, shift] : align(region, entry.region).overlaps) {
+        Box held = common;
+        for (auto [interval, by] : llvm::zip_equal(held, shift))
+          interval = {interval.begin - by, interval.end - by};
+        pieces.push_back({common, entry.content.isFilled()
+                                      ? entry.content
+                                      : entry.content.slice(held)});
+      }
     }
   }
   return pieces;
@@ -209,15 +222,12 @@ void Contents::keepRest(const Entry &entry, const MemoryBox &region,
                                      : entry.content.slice(local)};
   };
   Alignment found = align(entry.region, region);
-  if (found.sameFrame && !found.common) {
-    kept.push_back(entry);
-    return;
-  }
   Box all = getIndices(entry.region);
   if (found.sameFrame) {
-    SmallVector<Box> rest;
-    subtract(all, *found.common, rest);
-    for (const Box &left : rest)
+    BoxSet taken;
+    for (const Overlap &overlap : found.overlaps)
+      taken.add(overlap.common);
+    for (const Box &left : taken.getMissing(all))
       kept.push_back(getPart(left));
     return;
   }

@@ -43,6 +43,11 @@ struct Content {
   bool isSameSource(const Content &other) const;
 };
 
+/// The same value everywhere.
+inline Content makeFilled(double value) {
+  return {Content::Kind::Filled, -1, {}, nullptr, value};
+}
+
 /// A part of a region that holds one thing: the indices of it, from the
 /// region's start.
 struct Piece {

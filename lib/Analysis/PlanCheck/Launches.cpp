@@ -153,6 +153,15 @@ LogicalResult Checker::readResults(RankState &rank, const KernelMeaning &kernel,
   return success();
 }
 
+Type Checker::getAccumulatorType(const PlanEvent &event) {
+  auto isDouble = [](const MemoryBox &box) { return box.elementType.isF64(); };
+  Builder builder(event.op->getContext());
+  return llvm::any_of(event.inputs, isDouble) ||
+                 llvm::any_of(event.outputs, isDouble)
+             ? Type(builder.getF64Type())
+             : Type(builder.getF32Type());
+}
+
 LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
                                   const DimMap &dims,
                                   ArrayRef<SmallVector<Piece>> held) {
@@ -199,6 +208,9 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
         if (failed(united))
           return failure();
         after.merged = *united;
+        if (failed(checkConversion(rank, getAccumulatorType(event),
+                                   region.elementType, {indices, after})))
+          return failure();
         getContents(rank, region.space).write(slice(region, indices), after);
       }
     }
@@ -248,26 +260,44 @@ LogicalResult Checker::launch(RankState &rank) {
   const PlanEvent &event = *rank.event;
   ++proof.launches;
   auto isEmpty = [](const MemoryBox &region) { return region.isEmpty(); };
-  if (cast<LaunchOp>(event.op).getKernel() == "softmax_merge")
+  StringRef name = cast<LaunchOp>(event.op).getKernel();
+  if (name == "softmax_merge")
     return mergeSoftmax(rank);
+  if (name == "softmax_merge_all" || name == "sum_all")
+    return mergeStacks(rank);
   if (failed(checkScratch(rank)))
     return failure();
-  // A kernel on a tile of no elements does nothing.
+  auto op = cast<LaunchOp>(event.op);
+  // A kernel on a tile of no elements merges nothing.
   if (llvm::any_of(event.inputs, isEmpty) ||
-      llvm::any_of(event.outputs, isEmpty))
+      llvm::any_of(event.outputs, isEmpty)) {
+    for (auto [i, output] : llvm::enumerate(event.outputs))
+      if (op.overwrites(i) &&
+          failed(write(
+              rank, output,
+              makeFilled(KernelSignature::getIdentity(op.getKernel(), i)))))
+        return failure();
     return success();
+  }
   SmallVector<SmallVector<Piece>> inputs(event.inputs.size());
   SmallVector<SmallVector<Piece>> held(event.outputs.size());
   for (auto [input, pieces] : llvm::zip_equal(event.inputs, inputs))
     if (failed(read(rank, input, pieces)))
       return failure();
-  for (auto [output, pieces] : llvm::zip_equal(event.outputs, held))
-    if (failed(read(rank, output, pieces)) || failed(checkWrite(rank, output)))
+  for (auto [i, output] : llvm::enumerate(event.outputs)) {
+    if (failed(checkWrite(rank, output)))
       return failure();
+    // What is overwritten is as if the identity lay there.
+    if (op.overwrites(i))
+      held[i].push_back(
+          {getIndices(output),
+           makeFilled(KernelSignature::getIdentity(op.getKernel(), i))});
+    else if (failed(read(rank, output, held[i])))
+      return failure();
+  }
   const KernelMeaning *kernel = findKernel(rank, inputs, held);
   if (!kernel)
-    return report(rank) << "the program has no kernel '"
-                        << cast<LaunchOp>(event.op).getKernel()
+    return report(rank) << "the program has no kernel '" << op.getKernel()
                         << "' of these operands";
   DimMap dims;
   if (failed(readOperands(rank, *kernel, inputs, dims)) ||

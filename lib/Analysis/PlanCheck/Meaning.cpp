@@ -105,6 +105,8 @@ LogicalResult Meaning::readMaker(StoreOp store, Value tile, int64_t number,
 }
 
 LogicalResult Meaning::readStore(StoreOp store) {
+  if (std::optional<Type> partial = store.getPartial())
+    links.push_back(*partial);
   auto kind =
       dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
   if (store.getMerge() && !kind)

@@ -98,7 +98,7 @@ public:
   /// The number by which the contents of an output are known.
   int64_t getSame(int64_t output) const { return results[output].same; }
 
-  /// Whether the schedule names a type that transfers may round to.
+  /// Whether the schedule names a type that partial results may be rounded to.
   bool isLink(Type type) const { return llvm::is_contained(links, type); }
 
   /// For each dimension of a buffer, what a rank holds of it at the boundary.

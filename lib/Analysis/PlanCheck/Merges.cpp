@@ -159,12 +159,40 @@ static int64_t getOutput(ArrayRef<Piece> pieces) {
   return -1;
 }
 
+/// Merges a softmax pair into another: both must be pairs of the program, and
+/// each have merged the same.
+LogicalResult Checker::mergePair(RankState &rank, const MemoryBox (&targets)[2],
+                                 const SmallVector<Piece> (&from)[2],
+                                 const SmallVector<Piece> (&to)[2]) {
+  for (const SmallVector<Piece> *pair : {from, to}) {
+    int64_t output = getOutput(pair[0]), other = getOutput(pair[1]);
+    if (output < 0 && other < 0)
+      continue;
+    if (output < 0)
+      output = meaning.getResult(other).partner;
+    if (other < 0)
+      other = meaning.getResult(output).partner;
+    if (output < 0 || other < 0 || meaning.getResult(output).partner != other)
+      return report(rank) << "merges results that are no softmax pair";
+    if (failed(checkPair(rank, meaning.getDims(output), pair[0],
+                         meaning.getDims(other), pair[1])))
+      return failure();
+  }
+  return failure(
+      failed(merge(rank, targets[0], from[0], to[0], MergeKind::Softmax,
+                   /*isLSE=*/false)) ||
+      failed(merge(rank, targets[1], from[1], to[1], MergeKind::Softmax,
+                   /*isLSE=*/true)));
+}
+
 LogicalResult Checker::mergeSoftmax(RankState &rank) {
   const PlanEvent &event = *rank.event;
   if (event.inputs.size() != 2 || event.outputs.size() != 2)
     return report(rank) << "merges a softmax pair, but has "
                         << event.inputs.size() << " inputs and "
                         << event.outputs.size() << " outputs";
+  if (cast<LaunchOp>(event.op).getOverwrite())
+    return report(rank) << "overwrites what it is to merge into";
   SmallVector<Piece> from[2], to[2];
   for (int i : {0, 1}) {
     if (event.inputs[i].sizes != event.outputs[i].sizes)
@@ -182,23 +210,5 @@ LogicalResult Checker::mergeSoftmax(RankState &rank) {
       overlaps(event.outputs[0], event.outputs[1]))
     return report(rank) << "writes both results of a pair to "
                         << describe(event.outputs[0]);
-  for (SmallVector<Piece> *pair : {from, to}) {
-    int64_t output = getOutput(pair[0]), other = getOutput(pair[1]);
-    if (output < 0 && other < 0)
-      continue;
-    if (output < 0)
-      output = meaning.getResult(other).partner;
-    if (other < 0)
-      other = meaning.getResult(output).partner;
-    if (output < 0 || other < 0 || meaning.getResult(output).partner != other)
-      return report(rank) << "merges results that are no softmax pair";
-    if (failed(checkPair(rank, meaning.getDims(output), pair[0],
-                         meaning.getDims(other), pair[1])))
-      return failure();
-  }
-  return failure(
-      failed(merge(rank, event.outputs[0], from[0], to[0], MergeKind::Softmax,
-                   /*isLSE=*/false)) ||
-      failed(merge(rank, event.outputs[1], from[1], to[1], MergeKind::Softmax,
-                   /*isLSE=*/true)));
+  return mergePair(rank, {event.outputs[0], event.outputs[1]}, from, to);
 }

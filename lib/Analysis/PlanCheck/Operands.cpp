@@ -137,8 +137,9 @@ LogicalResult Checker::readOperands(RankState &rank,
 }
 
 /// What enters once has no iterations: along the dimensions that its inputs
-/// lack it is the same everywhere, so it is where its results are. What it is
-/// contracted over must be there whole.
+/// lack it is the same everywhere, so it is where its results are. Where
+/// nothing was merged into these, no place is wrong, and they are taken to be
+/// the rank's shard. What it is contracted over must be there whole.
 LogicalResult Checker::placeResults(RankState &rank,
                                     const KernelMeaning &kernel,
                                     ArrayRef<SmallVector<Piece>> held,
@@ -172,6 +173,8 @@ LogicalResult Checker::placeResults(RankState &rank,
           piece.content.box.size() == names.size())
         partial.push_back(piece);
     auto segments = getSegments(partial, names.size());
+    if (partial.empty())
+      segments = meaning.getShard(trace, rank.getRank(), output);
     if (!segments)
       return report(rank) << "its result " << i
                           << " is in pieces that are no tile of '"

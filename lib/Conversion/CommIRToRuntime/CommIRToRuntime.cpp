@@ -204,14 +204,27 @@ LogicalResult FunctionConverter::convertTiles(Operation *op, StringRef kernel,
   return success();
 }
 
+/// Tiles stacked along one more, first dimension, summed four dimensions at a
+/// time.
+void FunctionConverter::sumAll(func::FuncOp kernel, Value stack, Value sum) {
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t rank = cast<MemRefType>(sum.getType()).getRank();
+  SmallVector<Value> outer = loopOver(sum, std::max<int64_t>(rank - 4, 0));
+  callKernel(kernel, {getInnermost(stack, outer, /*stacked=*/1),
+                      getInnermost(sum, outer)});
+}
+
+/// Stores bits, as a copy does: any type is an integer of its width.
 LogicalResult FunctionConverter::fill(Operation *op, Value tile,
                                       APFloat number) {
-  auto element = cast<FloatType>(elementOf(tile));
   bool lossy;
-  number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                 &lossy);
-  Value value = arith::ConstantFloatOp::create(builder, loc, element, number);
-  return convertTiles(op, "fill", {element, element, element}, tile, value);
+  number.convert(cast<FloatType>(elementOf(tile)).getFloatSemantics(),
+                 APFloat::rmNearestTiesToEven, &lossy);
+  Value bits = getBits(tile);
+  Type element = elementOf(bits);
+  Value value = arith::ConstantOp::create(
+      builder, loc, builder.getIntegerAttr(element, number.bitcastToAPInt()));
+  return convertTiles(op, "fill", {element, element, element}, bits, value);
 }
 
 /// One kernel for all copies between two types: packing, unpacking, rounding.
@@ -246,21 +259,12 @@ LogicalResult FunctionConverter::convert(AccumulateOp op) {
                       {op.getSource(), op.getTarget()});
 }
 
-/// A generated kernel merges. What it is to write is given the identity first.
+/// A kernel that merges is given the identity where it is to write.
 LogicalResult FunctionConverter::fillOverwritten(LaunchOp op) {
-  auto overwrite = op->getAttrOfType<DenseBoolArrayAttr>("overwrite");
-  if (!overwrite)
-    return success();
-  bool softmax = KernelSignature::makesSoftmax(op.getKernel()) ||
-                 op.getKernel().starts_with("softmax_");
   for (auto [i, tile] : llvm::enumerate(op.getOutputs())) {
-    if (!overwrite[i])
-      continue;
     OpBuilder::InsertionGuard guard(builder);
-    bool isSums = softmax && i == 1;
-    APFloat identity = isSums ? APFloat::getInf(APFloat::IEEEdouble(), true)
-                              : APFloat::getZero(APFloat::IEEEdouble());
-    if (failed(fill(op, tile, identity)))
+    APFloat identity(KernelSignature::getIdentity(op.getKernel(), i));
+    if (op.overwrites(i) && failed(fill(op, tile, identity)))
       return failure();
   }
   return success();
@@ -269,6 +273,9 @@ LogicalResult FunctionConverter::fillOverwritten(LaunchOp op) {
 LogicalResult FunctionConverter::convert(LaunchOp op) {
   if (op.getImpl()) {
     guard();
+    // On a device, a kernel by name is told what to overwrite.
+    if (!onDevice && failed(fillOverwritten(op)))
+      return failure();
     NamedKernel named(builder, op, function);
     FailureOr<SmallVector<Value>> operands = named.makeArguments();
     if (failed(operands))
@@ -276,14 +283,21 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
     callChecked("mercury_rt_launch", {context, (*operands)[0], (*operands)[1]});
     return success();
   }
+  SmallVector<Value> tiles(op.getInputs());
+  llvm::append_range(tiles, op.getOutputs());
+  bool isDouble =
+      llvm::any_of(tiles, [&](Value tile) { return elementOf(tile).isF64(); });
+  Type accumulator = isDouble ? builder.getF64Type() : builder.getF32Type();
   Type input = elementOf(op.getInputs().front());
-  Type accumulator = elementOf(op.getOutputs().front());
-  for (Value tile : op.getOutputs())
-    if (elementOf(tile) != accumulator)
-      return op.emitOpError() << "gives results of one element type, got "
-                              << accumulator << " and " << elementOf(tile);
+  Type output = elementOf(op.getOutputs().front());
+  if (output != accumulator && !op.overwrites(0))
+    return op.emitOpError()
+           << "merges into a result of " << output
+           << ", which each launch would round; overwrite it, or give it "
+              "elements of "
+           << accumulator;
   FailureOr<func::FuncOp> callee =
-      getKernel(op.getKernel(), {input, accumulator, accumulator});
+      getKernel(op.getKernel(), {input, accumulator, output});
   if (failed(callee))
     return failure();
 
@@ -299,7 +313,7 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
                             << op.getKernel() << "', scratch included, "
                             << wanted.size() << " in all, got " << given;
   // Statistics, such as a log-sum-exp, are of the accumulators' type.
-  for (auto [number, tile] : llvm::enumerate(op.getInputs())) {
+  for (auto [number, tile] : llvm::enumerate(tiles)) {
     Type element = cast<MemRefType>(wanted[number]).getElementType();
     if (elementOf(tile) != element)
       return op.emitOpError() << "must have elements of " << element
@@ -310,8 +324,11 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   guard();
   if (failed(fillOverwritten(op)))
     return failure();
-  SmallVector<Value> operands(op.getInputs());
-  llvm::append_range(operands, op.getOutputs());
+  if (op.getKernel() == "sum_all") {
+    sumAll(*callee, op.getInputs()[0], op.getOutputs()[0]);
+    return success();
+  }
+  SmallVector<Value> operands(tiles);
   if (op.getScratch())
     operands.push_back(getFlat(op.getScratch()));
   if (attention) {

@@ -39,7 +39,8 @@ private:
   SmallVector<Value> loopOver(Value tile, int64_t dims);
   Value getBits(Value tile);
   LogicalResult convert(CopyOp op);
-  Value getInnermost(Value tile, ValueRange outer);
+  Value getInnermost(Value tile, ValueRange outer, int64_t stacked = 0);
+  void sumAll(func::FuncOp kernel, Value stack, Value sum);
   Value isDense(Value source, Value target);
   LogicalResult convert(AccumulateOp op);
   LogicalResult fill(Operation *op, Value tile, APFloat value);

@@ -123,7 +123,7 @@ Value NamedKernel::makeParameters() {
   for (auto [dim, position] : llvm::zip_equal(dims, op.getPositions()))
     integers.emplace_back("at_" + dim.letter.str() + (dim.divided ? "/g" : ""),
                           toI64(position));
-  bool scaled = op.getKernel() == "attention_fwd";
+  bool scaled = KernelSignature::isAttention(op.getKernel());
   if (scaled) {
     MaskAttr mask = op.getMask().value_or(MaskAttr());
     int64_t far = MaskAttr::kUnbounded;

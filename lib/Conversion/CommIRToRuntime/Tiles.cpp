@@ -97,37 +97,37 @@ Value FunctionConverter::getBits(Value tile) {
 }
 
 /// The four inner dimensions of a tile, of size 1 where it has fewer, at
-/// `outer` of those before them.
-Value FunctionConverter::getInnermost(Value tile, ValueRange outer) {
+/// `outer` of those before them; the first `stacked` ones, whole, stay before
+/// all.
+Value FunctionConverter::getInnermost(Value tile, ValueRange outer,
+                                      int64_t stacked) {
   auto type = cast<MemRefType>(tile.getType());
   auto metadata = memref::ExtractStridedMetadataOp::create(builder, loc, tile);
   SmallVector<OpFoldResult> sizes, strides;
-  for (int64_t dim = type.getRank(); dim < 4; ++dim) {
-    sizes.push_back(builder.getIndexAttr(1));
-    strides.push_back(builder.getIndexAttr(1));
-  }
+  // Sizes and strides that are known are values here: the kernel takes any.
+  auto keep = [&](Value size, Value stride) {
+    sizes.push_back(size);
+    strides.push_back(stride);
+  };
+  for (int64_t dim = 0; dim < stacked; ++dim)
+    keep(metadata.getSizes()[dim], metadata.getStrides()[dim]);
+  for (int64_t dim = type.getRank() - stacked; dim < 4; ++dim)
+    keep(constant(1), constant(1));
   Value offset = metadata.getOffset();
-  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+  for (int64_t dim = stacked; dim < type.getRank(); ++dim) {
     Value stride = metadata.getStrides()[dim];
-    if (dim < static_cast<int64_t>(outer.size())) {
-      Value skipped = arith::MulIOp::create(builder, loc, outer[dim], stride);
+    if (dim - stacked < static_cast<int64_t>(outer.size())) {
+      Value skipped =
+          arith::MulIOp::create(builder, loc, outer[dim - stacked], stride);
       offset = arith::AddIOp::create(builder, loc, offset, skipped);
       continue;
     }
-    sizes.push_back(metadata.getSizes()[dim]);
-    strides.push_back(stride);
+    keep(metadata.getSizes()[dim], stride);
   }
-  SmallVector<int64_t> dynamic(4, ShapedType::kDynamic);
+  SmallVector<int64_t> dynamic(stacked + 4, ShapedType::kDynamic);
   auto layout = StridedLayoutAttr::get(builder.getContext(),
                                        ShapedType::kDynamic, dynamic);
   auto inner = MemRefType::get(dynamic, type.getElementType(), layout);
-  // Sizes and strides that are known are values here: the kernel takes any.
-  auto toValue = [&](OpFoldResult &known) {
-    if (auto constant = dyn_cast<Attribute>(known))
-      known = this->constant(cast<IntegerAttr>(constant).getInt());
-  };
-  llvm::for_each(sizes, toValue);
-  llvm::for_each(strides, toValue);
   return memref::ReinterpretCastOp::create(
       builder, loc, inner, metadata.getBaseBuffer(), OpFoldResult(offset),
       sizes, strides);

@@ -79,6 +79,7 @@ FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
          << found->text;
   printConversion(stream, "widen", types.input, types.accumulator);
   printConversion(stream, "narrow", types.accumulator, types.output);
+  printConversion(stream, "widen_out", types.output, types.accumulator);
   OwningOpRef<ModuleOp> instance =
       parseSourceString<ModuleOp>(text, module.getContext());
   if (!instance)

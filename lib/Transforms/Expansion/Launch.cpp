@@ -44,6 +44,20 @@ static bool isGenerated(KernelOp kernel) {
   return kernel.getImpl().value_or("generated") == "generated";
 }
 
+BufferType NestExpander::getWideType(StoreOp store, size_t result) {
+  return getBuffer(
+      cast<BufferType>(store.getBuffers()[result].getType()),
+      getAccumulatorType(store.getTiles()[result].getDefiningOp<KernelOp>()));
+}
+
+/// Whether the kernel of a result may round it as it writes it.
+bool NestExpander::canRound(StoreOp store, size_t result) {
+  auto made = cast<OpResult>(store.getTiles()[result]);
+  auto kernel = cast<KernelOp>(made.getOwner());
+  return KernelSignature::canRound(kernel.getKernel(), made.getResultNumber(),
+                                   isGenerated(kernel));
+}
+
 /// What a kernel works in has its place in the plan, so that a run allocates
 /// nothing.
 FailureOr<Value> NestExpander::makeScratch(KernelOp kernel) {
@@ -96,7 +110,7 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   FailureOr<Value> scratch = makeScratch(kernel);
   if (failed(scratch))
     return failure();
-  SmallVector<Value> inputs, outputs;
+  SmallVector<Value> inputs;
   for (Value input : kernel.getInputs()) {
     auto load = input.getDefiningOp<LoadOp>();
     if (!load)
@@ -112,20 +126,11 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
       }
     inputs.push_back(tile);
   }
+  SmallVector<LaunchTarget> targets;
   for (Value output : kernel.getOutputs()) {
-    auto store = output.hasOneUse()
-                     ? dyn_cast<StoreOp>(*output.getUsers().begin())
-                     : StoreOp();
-    if (!store)
+    if (!output.hasOneUse() || !isa<StoreOp>(*output.getUsers().begin()))
       return kernel.emitOpError() << "must have each result stored once";
-    Value buffer = store.getBufferOf(*output.getUses().begin());
-    auto leaving = departing.find(buffer);
-    if (leaving == departing.end() || leaving->second.empty()) {
-      outputs.push_back(getTile(memory[buffer]));
-      continue;
-    }
-    auto [part, slot] = leaving->second.back();
-    outputs.push_back(getTile(part, slot));
+    targets.push_back(getTarget(kernel, *output.getUses().begin()));
   }
 
   // Positions matter to a mask and to grouped heads, not otherwise.
@@ -141,21 +146,32 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
     positions.push_back(matters ? getPosition(getBoundDim(kernel, dim))
                                 : constant(0));
   }
-  LaunchOp::create(
-      builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, outputs,
-      positions, kernel.getMaskAttr(),
-      kernel->getAttrOfType<FloatAttr>("scale"),
-      group == 1 ? IntegerAttr() : builder.getI64IntegerAttr(group),
-      isGenerated(kernel) ? StringAttr() : kernel.getImplAttr(), *scratch);
+  auto tiles = llvm::map_to_vector(
+      targets, [](const LaunchTarget &target) { return target.tile; });
+  emitVariants(targets, [&](ArrayRef<bool> overwrites) {
+    LaunchOp::create(
+        builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, tiles,
+        positions, kernel.getMaskAttr(),
+        kernel->getAttrOfType<FloatAttr>("scale"),
+        group == 1 ? IntegerAttr() : builder.getI64IntegerAttr(group),
+        isGenerated(kernel) ? StringAttr() : kernel.getImplAttr(), *scratch,
+        llvm::is_contained(overwrites, true)
+            ? builder.getDenseBoolArrayAttr(overwrites)
+            : DenseBoolArrayAttr());
+  });
   return success();
 }
 
-/// Kernels merge into their results, so each result starts as its merge's
-/// identity. Those narrower than float32 are kept in float32 until the end.
+/// Results narrower than float32 are kept in float32 until they are whole. What
+/// the launches do not write themselves starts as its merge's identity.
 LogicalResult NestExpander::startOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
     auto kind =
         dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
+    bool moves = llvm::any_of(
+        loops, [&](LoopAttr loop) { return travels(store, loop); });
+    if (writesAll(store))
+      written.insert(store);
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
       auto kernel = store.getTiles()[i].getDefiningOp<KernelOp>();
       bool softmax = KernelSignature::makesSoftmax(kernel.getKernel());
@@ -165,16 +181,22 @@ LogicalResult NestExpander::startOutputs() {
                << "merge '" << stringifyMergeKind(kind.getValue())
                << "' does not fit the generated kernel that makes the result";
       auto type = cast<BufferType>(buffer.getType());
-      Type wide = getAccumulatorType(kernel);
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      BindingAttr binding = program.getBinding(number);
       PlacementAttr partial = getPartialPlacement(store, getInside(number));
+      if (store.getDeferred() && !moves && countPartials(buffer) > 1) {
+        if (failed(startWaiting(store, i)))
+          return failure();
+        continue;
+      }
       // The buffer itself will do when it is as wide and lies as it is made.
+      BufferType wide = rounds(store, i) ? type : getWideType(store, i);
       Value accumulator = buffer;
-      if (wide != type.getElementType() ||
-          !isSamePlacement(program, partial, binding.getBoundary()))
-        accumulator = makeMemory(getBuffer(type, wide), 1, partial);
-      fillWithIdentity(store, i, getTileAt(accumulator, {}));
+      if (wide != type ||
+          !isSamePlacement(program, partial,
+                           program.getBinding(number).getBoundary()))
+        accumulator = makeMemory(wide, 1, partial);
+      if (moves ? !getOnlyRound(store) : !written.contains(store))
+        fillWithIdentity(store, i, getTileAt(accumulator, {}));
       memory[buffer] = accumulator;
     }
   }
@@ -184,9 +206,8 @@ LogicalResult NestExpander::startOutputs() {
 void NestExpander::fillWithIdentity(StoreOp store, size_t result, Value tile) {
   auto made = cast<OpResult>(store.getTiles()[result]);
   auto kernel = cast<KernelOp>(made.getOwner());
-  bool isLSE = KernelSignature::makesSoftmax(kernel.getKernel()) &&
-               made.getResultNumber() == 1;
-  double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
+  double identity =
+      KernelSignature::getIdentity(kernel.getKernel(), made.getResultNumber());
   FillOp::create(builder, nest.getLoc(), tile,
                  builder.getF64FloatAttr(identity));
 }
@@ -205,19 +226,26 @@ LogicalResult NestExpander::mergeOnce(StoreOp store) {
     if (!llvm::is_contained(kernels, kernel))
       kernels.push_back(kernel);
   }
-  // The part of each axis that this rank holds of the result.
+  // The part of each axis that this rank holds of the result; of a strided
+  // placement one after the other.
   llvm::StringMap<Part> before = std::exchange(parts, {});
+  OpBuilder::InsertionGuard guard(builder);
   for (Value buffer : store.getBuffers()) {
     int64_t number = cast<BlockArgument>(buffer).getArgNumber();
     for (CutAttr cut : getInside(number).getCuts()) {
-      SmallVector<StringAttr> levels;
-      for (Attribute factor : cut.getFactors()) {
-        auto level = dyn_cast<StringAttr>(factor);
-        if (!level)
-          return needsRule("R8", "what enters once meets a strided placement");
-        levels.push_back(level);
+      if (kernels.empty() || parts.contains(cut.getAxis()))
+        continue;
+      for (Attribute factor : getFactors(mesh, cut)) {
+        if (auto level = dyn_cast<StringAttr>(factor)) {
+          pushPart(cut.getAxis(), getRank(level), mesh.getLevelSize(level));
+          continue;
+        }
+        int64_t count = cast<IntegerAttr>(factor).getInt();
+        Value zero = constant(0), end = constant(count), one = constant(1);
+        auto each = scf::ForOp::create(builder, nest.getLoc(), zero, end, one);
+        builder.setInsertionPointToStart(each.getBody());
+        pushPart(cut.getAxis(), each.getInductionVar(), count);
       }
-      parts[cut.getAxis()] = getPart(levels, StringAttr(), Value());
     }
   }
   LogicalResult result = success();
@@ -231,6 +259,15 @@ LogicalResult NestExpander::mergeOnce(StoreOp store) {
 /// brought to where the buffer lives outside.
 LogicalResult NestExpander::finishOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    SmallVector<Value> stacks, sums;
+    for (Value buffer : store.getBuffers())
+      if (auto held = waiting.find(buffer); held != waiting.end()) {
+        auto [slots, count] = held->second;
+        stacks.push_back(getTileAt(slots, {}, Value(), count));
+        sums.push_back(getTileAt(memory[buffer], {}));
+      }
+    if (!stacks.empty())
+      mergeAll(store, stacks, sums);
     if (!getReducedLevels(store).empty())
       reduceOverRanks(store);
     if (failed(mergeOnce(store)))

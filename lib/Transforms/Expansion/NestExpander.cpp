@@ -28,8 +28,14 @@ Value NestExpander::getRank(StringAttr level) {
   return rank;
 }
 
-Value NestExpander::getTile(Value memory, Value slot) {
+Value NestExpander::getTile(Value memory, Value slot, int64_t stack) {
   auto type = cast<BufferType>(memory.getType());
+  TileType tile = type.getTileType();
+  if (stack) {
+    SmallVector<DimAttr> dims{DimAttr::get(nest.getContext(), "", stack)};
+    llvm::append_range(dims, type.getDims());
+    tile = TileType::get(nest.getContext(), dims, type.getElementType());
+  }
   SmallVector<Value> indices;
   SmallVector<Attribute> axes;
   SmallVector<int64_t> counts;
@@ -41,31 +47,79 @@ Value NestExpander::getTile(Value memory, Value slot) {
     axes.push_back(builder.getStringAttr(dim.getAxis()));
     counts.push_back(part->second.count);
   }
-  return PartOp::create(builder, nest.getLoc(), type.getTileType(), memory,
-                        slot, indices, builder.getArrayAttr(axes),
-                        builder.getDenseI64ArrayAttr(counts));
+  return PartOp::create(
+      builder, nest.getLoc(), tile, memory, slot, indices,
+      builder.getArrayAttr(axes), builder.getDenseI64ArrayAttr(counts),
+      stack ? builder.getI64IntegerAttr(stack) : IntegerAttr());
 }
 
 Value NestExpander::getTileAt(Value memory,
                               ArrayRef<std::pair<StringRef, Part>> at,
-                              Value slot) {
+                              Value slot, int64_t stack) {
   llvm::StringMap<Part> before = std::exchange(parts, {});
   for (const auto &[axis, part] : at)
     parts[axis] = part;
-  Value tile = getTile(memory, slot);
+  Value tile = getTile(memory, slot, stack);
   parts = std::move(before);
   return tile;
 }
 
-NestExpander::Part NestExpander::getPart(ArrayRef<StringAttr> levels,
+void NestExpander::whenTrue(Value condition, function_ref<void()> body) {
+  auto branch = scf::IfOp::create(builder, nest.getLoc(), condition,
+                                  /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+int64_t NestExpander::countParts(ArrayRef<Attribute> factors) {
+  int64_t parts = 1;
+  for (Attribute factor : factors) {
+    auto level = dyn_cast<StringAttr>(factor);
+    parts *=
+        level ? mesh.getLevelSize(level) : cast<IntegerAttr>(factor).getInt();
+  }
+  return parts;
+}
+
+bool NestExpander::isNumberIn(LoopAttr loop, ArrayRef<Attribute> factors) {
+  return !loop.isParallel() && loop.getParts() > 1 &&
+         (!loop.getShift() ||
+          llvm::none_of(getRingLevels(loop), [&](StringAttr level) {
+            return llvm::is_contained(factors, level);
+          }));
+}
+
+bool NestExpander::isOpenAround(LoopAttr loop, StringRef axis,
+                                ArrayRef<Attribute> factors) {
+  auto around =
+      ArrayRef(loops).take_while([&](LoopAttr outer) { return outer != loop; });
+  return llvm::count_if(factors, llvm::IsaPred<IntegerAttr>) <=
+         llvm::count_if(around, [&](LoopAttr outer) {
+           return outer.isOver(axis) && isNumberIn(outer, factors);
+         });
+}
+
+NestExpander::Part NestExpander::getPart(ArrayRef<Attribute> factors,
                                          StringAttr level, Value member,
-                                         StringRef axis) {
+                                         StringRef axis, int64_t members) {
   Part part;
-  for (StringAttr own : levels) {
-    Value index = own == level ? member : visiting.lookup({axis, own});
+  SmallVector<Visit> visits(
+      llvm::make_filter_range(visited[axis], [&](const Visit &visit) {
+        return isNumberIn(visit.loop, factors);
+      }));
+  size_t number = 0;
+  for (Attribute factor : factors) {
+    auto own = dyn_cast<StringAttr>(factor);
+    Value index;
+    if (!own) {
+      index = visits[number++].part;
+    } else {
+      index = own == level ? member : visiting.lookup({axis, own});
+    }
     if (!index)
       index = getRank(own);
-    int64_t size = mesh.getLevelSize(own);
+    int64_t size = own == level && members ? members : countParts(factor);
     part.index = part.index ? add(mul(part.index, size), index) : index;
     part.count *= size;
   }
@@ -73,8 +127,9 @@ NestExpander::Part NestExpander::getPart(ArrayRef<StringAttr> levels,
 }
 
 Value NestExpander::getHeldTile(const Ring &ring,
-                                std::pair<StringRef, Part> at) {
-  Value tile = getTileAt(ring.own, at);
+                                ArrayRef<std::pair<StringRef, Part>> at) {
+  Value slice = packed.lookup(ring.buffer);
+  Value tile = getTileAt(slice ? slice : ring.own, at);
   if (auto outer = arrived.find(ring.buffer); outer != arrived.end())
     for (const Arrival &arrival : outer->second) {
       Value came = getTileAt(arrival.slots, at, arrival.slot);
@@ -82,13 +137,6 @@ Value NestExpander::getHeldTile(const Ring &ring,
                                      tile, came);
     }
   return tile;
-}
-
-int64_t NestExpander::getRanks(ArrayRef<StringAttr> levels) {
-  int64_t ranks = 1;
-  for (StringAttr level : levels)
-    ranks *= mesh.getLevelSize(level);
-  return ranks;
 }
 
 Value NestExpander::makeMemory(BufferType type, int64_t slots,
@@ -202,7 +250,11 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   StringRef axis = loop.getAxes().front();
   Part before = parts.lookup(axis);
   pushPart(axis, sequence.getInductionVar(), loop.getParts());
+  visited[axis].push_back({loop, sequence.getInductionVar()});
+  turns.push_back({axis, sequence.getInductionVar(), loop.getParts()});
   LogicalResult result = emitLoops(at + 1);
+  turns.pop_back();
+  visited[axis].pop_back();
   parts[axis] = before;
   return result;
 }

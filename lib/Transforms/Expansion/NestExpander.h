@@ -21,13 +21,17 @@ Type getElementType(Value value);
 
 /// A buffer whose parts come to a rank one a step of a shifted loop.
 struct Ring {
-  Value buffer;                   // as the program names it
-  Value own;                      // the memory of this rank's shard
-  Value slots;                    // two parts: one being read, one arriving
-  SmallVector<StringAttr> levels; // what the shifted axis is cut over
-  StringAttr level;               // the one of them that this loop moves along
-  Value lease;                   // by which parts are pulled; null: they rotate
-  SmallVector<StringAttr> group; // whom it is given to
+  Value buffer;                        // as the program names it
+  Value own;                           // the memory of this rank's shard
+  SmallVector<Attribute> factors = {}; // how the shifted axis is cut
+  StringAttr level = {};               // the one that this loop moves along
+  SmallVector<StringAttr> group = {};  // who pull; empty: parts rotate
+  Value slots = {}; // two parts: one being read, one arriving
+  Value lease = {}; // by which parts are pulled
+  /// Other axes that loops around the ring run over, and how many parts they
+  /// have made of them by then: only the part at hand moves.
+  SmallVector<std::pair<StringAttr, int64_t>> slice = {};
+  Value packed = {}; // the rank's own of what moves; null: its shard
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others.
@@ -37,15 +41,21 @@ struct Arrival {
   Value slot;
 };
 
+/// What a rank holds of a buffer around some loop.
+struct Held {
+  Value buffer, memory, packed;
+  SmallVector<Arrival> arrived;
+};
+
 /// A result whose partial sums go from rank to rank along a shifted loop.
 struct Traveller {
-  Value buffer;                   // as the program names it
-  Value partial;                  // two parts: one made, one on its way out
-  Value incoming;                 // the part that arrives
-  SmallVector<StringAttr> levels; // what the shifted axis is cut over
-  /// Other axes, with what they are cut over, along which outer loops make the
+  Value buffer;   // as the program names it
+  Value partial;  // two parts: one made, one on its way out
+  Value incoming; // the part that arrives; deferred, all of them
+  SmallVector<Attribute> factors; // how the shifted axis is cut
+  /// Other axes, with how they are cut, along which outer loops make the
   /// results move: the part that these are at.
-  SmallVector<std::pair<StringAttr, SmallVector<StringAttr>>> outer;
+  SmallVector<std::pair<StringAttr, SmallVector<Attribute>>> outer;
 };
 
 /// The results of one store that move along a shifted loop.
@@ -53,6 +63,9 @@ struct TravellingStore {
   StoreOp store;
   SmallVector<Traveller> results;
   bool delivered; // straight to the owners, rather than from rank to rank
+  /// Whether a launch of the last step, which makes the rank's own part, puts
+  /// it where it stays.
+  bool staysHome = false;
 };
 
 /// A shifted loop while it is emitted.
@@ -65,12 +78,54 @@ struct ShiftedLoop {
   int64_t steps = 0; // as many of the parts, in order, as some rank needs
 };
 
+/// A loop that is not parallel, and which part it is at.
+struct Visit {
+  LoopAttr loop;
+  Value part;
+};
+
 /// One step of it.
 struct RingStep {
   Value step, part, slot;
   Value next, nextPart, nextSlot;
   Value more; // whether there is a next step
 };
+
+/// A loop that runs in sequence, while its body is emitted.
+struct Turn {
+  StringRef axis;
+  Value index;
+  int64_t count;
+};
+
+/// Where a step of a shifted loop makes its part of a result, and how many
+/// loops in sequence are around that step.
+struct Departure {
+  Value partial, slot;
+  size_t turns;
+  bool isWritten; // by the launches of the step, all of it
+  /// At the last step, where it is not null: the memory that it makes the
+  /// rank's own part in, and whether that holds the sum of others.
+  Value isLast = {}, home = {}, homeSlot = {};
+  bool addsAtHome = false;
+};
+
+/// Partial results of an output that are merged once, at the end.
+struct Waiting {
+  Value slots;
+  int64_t count;
+};
+
+/// Where a launch puts one of its results.
+struct LaunchTarget {
+  Value tile;
+  bool overwrites = false;  // when it is the first of all that merge there
+  SmallVector<Value> turns; // these are 0 then
+  Value unless = {};        // and this does not hold
+};
+
+/// Whether some cut of an axis falls within the groups of a dimension.
+bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim);
 
 /// Where a result is merged, and how that is cut.
 struct Accumulator {
@@ -112,13 +167,22 @@ private:
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
+  LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring);
+  Value lend(Value own, ArrayRef<StringAttr> group);
+  LogicalResult findSlice(LoopAttr loop, Ring &ring);
+  SmallVector<std::pair<StringRef, Part>> getMoved(const Ring &member,
+                                                   StringAttr axis, Part part);
+  SmallVector<Held, 0> packSlices(const ShiftedLoop &shifted);
+  void returnSlices(const ShiftedLoop &shifted, MutableArrayRef<Held> before);
   bool travels(StoreOp store, LoopAttr loop);
   LogicalResult addTravellers(LoopAttr loop);
   Value getTravelTile(const ShiftedLoop &shifted, const Traveller &traveller,
-                      Value memory, Value part, Value slot = {});
+                      Value memory, Value part, Value slot = {},
+                      int64_t stack = 0);
   Value reshard(Value source, PlacementAttr to, Value target = {});
   SmallVector<StringAttr> getParallelLevels(StringRef axis);
-  PlacementAttr getTouchedPlacement(BufferType type);
+  PlacementAttr getTouchedPlacement(BufferType type,
+                                    ArrayRef<LoopAttr> moving = {});
   PlacementAttr getPlacementBesideResult(int64_t buffer);
   /// Where a buffer lives while the nest runs.
   PlacementAttr getInside(int64_t buffer) {
@@ -142,7 +206,14 @@ private:
   void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
                      MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
+  void mergeAll(StoreOp store, ArrayRef<Value> stacks, ArrayRef<Value> to,
+                bool overwrites = true);
+  /// Where the whole result of a store goes, in its own type if it can.
+  Value makeResult(StoreOp store, size_t result, PlacementAttr placement);
+  void whenTrue(Value condition, function_ref<void()> body);
+  int64_t getChunks(LoopAttr loop);
   LogicalResult emitLoops(size_t at);
+  ShiftedLoop describeShift(LoopAttr loop);
   LogicalResult emitRing(size_t at);
   SmallVector<Interval> getTouched(AxisAttr axis,
                                    ArrayRef<int64_t> coordinates);
@@ -166,13 +237,31 @@ private:
   void waitForAll(SmallVectorImpl<Value> &tokens);
   std::pair<Value, Value> getDelivery(const ShiftedLoop &shifted, Value part);
   Value getTotalTile(const ShiftedLoop &shifted, const Traveller &traveller);
-  void openTravel(const ShiftedLoop &shifted);
+  int64_t getClosing(const ShiftedLoop &shifted);
+  Value getArrivalTile(const ShiftedLoop &shifted, const TravellingStore &moved,
+                       const Traveller &traveller, const RingStep &step);
+  bool sumsFirst(const ShiftedLoop &shifted, const TravellingStore &moved);
   void startTravel(const ShiftedLoop &shifted, const RingStep &step,
                    SmallVectorImpl<Value> &tokens);
   void mergeTravel(const ShiftedLoop &shifted, const RingStep &step);
   void closeTravel(const ShiftedLoop &shifted);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
+  bool writesAll(StoreOp store);
+  bool writesStep(StoreOp store, LoopAttr loop);
+  int64_t countPartials(Value buffer);
+  bool comesInPieces(Value buffer);
+  bool canRound(StoreOp store, size_t result);
+  bool rounds(StoreOp store, size_t result);
+  FailureOr<Type> getWaitingType(StoreOp store, size_t result);
+  LogicalResult startWaiting(StoreOp store, size_t result);
+  BufferType getWideType(StoreOp store, size_t result);
+  bool isDelivered(Value buffer, LoopAttr loop);
+  LoopAttr getOnlyRound(StoreOp store);
+  bool travelsInside(StoreOp store, LoopAttr loop);
+  LaunchTarget getTarget(KernelOp kernel, OpOperand &use);
+  void emitVariants(ArrayRef<LaunchTarget> targets,
+                    function_ref<void(ArrayRef<bool>)> emit);
   FailureOr<Value> makeScratch(KernelOp kernel);
   Value getPosition(DimAttr dim);
 
@@ -197,6 +286,7 @@ private:
   }
   bool isParallelOver(StringRef axis, StringRef level);
   bool isShiftedOver(StringRef axis, StringRef level);
+  bool isStriped(StringRef axis);
   bool followsLoops(CutAttr cut);
 
   /// Adds index `value` of `count` as the innermost cut of an axis so far.
@@ -208,20 +298,26 @@ private:
 
   /// The tile of `memory` that the current iteration works on; only what is cut
   /// by now is restricted.
-  Value getTile(Value memory, Value slot = {});
+  Value getTile(Value memory, Value slot = {}, int64_t stack = 0);
   /// The tile of `memory` at these parts of these axes, and all that it holds
   /// of the others.
   Value getTileAt(Value memory, ArrayRef<std::pair<StringRef, Part>> at,
-                  Value slot = {});
-  /// The part of this rank in a cut over `levels`, with `member` in place of
-  /// its group rank on `level`. Inside the rings over `axis`, the parts that
-  /// the outer ones are at stand in place of its ranks on their levels.
-  Part getPart(ArrayRef<StringAttr> levels, StringAttr level, Value member,
-               StringRef axis = {});
+                  Value slot = {}, int64_t stack = 0);
+  /// The part of this rank in a cut by `factors`, with `member` in place of
+  /// its group rank on `level`. Inside the loops over `axis`, the parts that
+  /// outer rings are at stand in place of its ranks on their levels, and those
+  /// of other loops for the numbers. `level` may have more `members` than
+  /// ranks.
+  Part getPart(ArrayRef<Attribute> factors, StringAttr level, Value member,
+               StringRef axis = {}, int64_t members = 0);
   /// The tile that outer rings brought of a buffer; its own where there are
   /// none.
-  Value getHeldTile(const Ring &ring, std::pair<StringRef, Part> at);
-  int64_t getRanks(ArrayRef<StringAttr> levels);
+  Value getHeldTile(const Ring &ring, ArrayRef<std::pair<StringRef, Part>> at);
+  int64_t countParts(ArrayRef<Attribute> factors);
+  /// Whether it is a number that a loop would be in this cut of its axis.
+  bool isNumberIn(LoopAttr loop, ArrayRef<Attribute> factors);
+  /// Whether the numbers in a cut of an axis are those of loops around `loop`.
+  bool isOpenAround(LoopAttr loop, StringRef axis, ArrayRef<Attribute> factors);
 
   /// Local memory for parts of a buffer.
   Value makeMemory(BufferType type, int64_t slots, PlacementAttr placement,
@@ -255,7 +351,15 @@ private:
   /// Which chunk of its part a shifted loop over an axis works on: its
   /// innermost cut, whatever loops lie between.
   llvm::StringMap<Part> chunksOf;
+  /// What the loops over an axis that are not parallel are at, outermost first.
+  llvm::StringMap<SmallVector<Visit>> visited;
   llvm::StringMap<Value> ranks;
+  /// The loops in sequence around what is emitted, outermost first.
+  SmallVector<Turn> turns;
+  /// The stores whose launches write all of the memory that they merge in.
+  DenseSet<Operation *> written;
+  /// The outputs whose partial results of this rank are merged at the end.
+  DenseMap<Value, Waiting> waiting;
   /// What all launches of a kernel work in, one after the other.
   DenseMap<Operation *, Value> scratches;
   /// Where the tile of each input is read, and each output merged.
@@ -265,6 +369,8 @@ private:
   /// Where the steps of shifted loops, outermost first, find their part of a
   /// buffer.
   DenseMap<Value, SmallVector<Arrival>> arrived;
+  /// The slices of buffers that are at hand, of those that move in slices.
+  DenseMap<Value, Value> packed;
   /// Which part the ring over an axis on a level is at.
   llvm::DenseMap<std::pair<StringRef, StringAttr>, Value> visiting;
   /// The buffers in the ring of each shifted loop.
@@ -273,7 +379,7 @@ private:
   llvm::StringMap<SmallVector<TravellingStore>> travellers;
   /// Where the steps of shifted loops, outermost first, make their part of a
   /// result.
-  DenseMap<Value, SmallVector<std::pair<Value, Value>>> departing;
+  DenseMap<Value, SmallVector<Departure>> departing;
   SmallVector<Value> leases;
 };
 

@@ -71,6 +71,33 @@ void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
                    builder.getStringAttr("softmax_merge"), sources, targets);
 }
 
+/// Merges stacks of partial results, and writes what they come to or merges
+/// that, too.
+void NestExpander::mergeAll(StoreOp store, ArrayRef<Value> stacks,
+                            ArrayRef<Value> to, bool overwrites) {
+  auto kind = cast<MergeKindAttr>(*store.getMerge());
+  auto emit = [&](StringRef kernel, ValueRange sources, ValueRange targets) {
+    auto launch =
+        LaunchOp::create(builder, nest.getLoc(), builder.getStringAttr(kernel),
+                         sources, targets);
+    if (overwrites)
+      launch.setOverwriteAttr(builder.getDenseBoolArrayAttr(
+          SmallVector<bool>(targets.size(), true)));
+  };
+  if (kind.getValue() == MergeKind::Sum) {
+    for (auto [stack, target] : llvm::zip_equal(stacks, to))
+      emit("sum_all", stack, target);
+    return;
+  }
+  bool swapped = cast<OpResult>(store.getTiles()[0]).getResultNumber() == 1;
+  SmallVector<Value> sources(stacks), targets(to);
+  if (swapped) {
+    std::swap(sources[0], sources[1]);
+    std::swap(targets[0], targets[1]);
+  }
+  emit("softmax_merge_all", sources, targets);
+}
+
 /// The placement once the ranks have merged: each reduced level has shared the
 /// sum out along the axis that it cuts, innermost.
 PlacementAttr NestExpander::getMergedPlacement(StoreOp store,
@@ -129,42 +156,38 @@ void NestExpander::allReduce(StoreOp store, StringAttr level,
                              MutableArrayRef<Accumulator> results) {
   Location loc = nest.getLoc();
   int64_t size = mesh.getLevelSize(level);
-  SmallVector<Value> slots, tokens, sums;
-  for (Accumulator &result : results) {
-    slots.push_back(makeMemory(cast<BufferType>(result.memory.getType()), size,
-                               result.placement));
-    Value partial = getTileAt(result.memory, {});
+  SmallVector<Value> tokens, stacks, sums;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    Value slots = makeMemory(cast<BufferType>(result.memory.getType()), size,
+                             result.placement);
     tokens.push_back(AllGatherStartOp::create(
-        builder, loc, TokenType::get(nest.getContext()), partial, slots.back(),
-        /*bytes=*/Value(), builder.getArrayAttr(level), /*axis=*/StringAttr()));
-    sums.push_back(partial);
+        builder, loc, TokenType::get(nest.getContext()),
+        getTileAt(result.memory, {}), slots, /*bytes=*/Value(),
+        builder.getArrayAttr(level), /*axis=*/StringAttr()));
+    stacks.push_back(getTileAt(slots, {}, Value(), size));
+    if (level == getReducedLevels(store).back())
+      result.memory = makeResult(store, i, result.placement);
+    sums.push_back(getTileAt(result.memory, {}));
     ++transfers;
   }
   for (Value token : tokens)
     WaitOp::create(builder, loc, token);
-  for (auto [i, sum] : llvm::enumerate(sums))
-    fillWithIdentity(store, i, sum);
-  Value zero = constant(0), count = constant(size), one = constant(1);
-  auto members = scf::ForOp::create(builder, loc, zero, count, one);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(members.getBody());
-  SmallVector<Value> partials;
-  for (Value slot : slots)
-    partials.push_back(getTileAt(slot, {}, members.getInductionVar()));
-  merge(store, partials, sums);
+  mergeAll(store, stacks, sums);
 }
 
 /// R5: each rank gets everybody's partial results of its own part, and merges
-/// them.
+/// them: as they come, or all at the end.
 void NestExpander::reduceScatter(StoreOp store, StringAttr level,
                                  ArrayRef<StringRef> axes,
                                  MutableArrayRef<Accumulator> results) {
   Location loc = nest.getLoc();
   Value rank = getRank(level);
+  int64_t size = mesh.getLevelSize(level);
+  bool atOnce = store.getDeferred();
   struct Scattered {
     Value partial, sum, outgoing, incoming;
     StringRef axis;
-    SmallVector<StringAttr> levels;
+    SmallVector<Attribute> levels;
   };
   SmallVector<Scattered> moved;
   for (auto [axis, result] : llvm::zip_equal(axes, results)) {
@@ -174,36 +197,52 @@ void NestExpander::reduceScatter(StoreOp store, StringAttr level,
     for (Attribute factor : result.placement.getCut(axis)
                                 ? result.placement.getCut(axis).getFactors()
                                 : ArrayRef<Attribute>())
-      if (auto own = dyn_cast<StringAttr>(factor))
-        part.levels.push_back(own);
+      if (isa<StringAttr>(factor))
+        part.levels.push_back(factor);
     part.levels.push_back(level);
     PlacementAttr others = dropCuts(result.placement, axis);
     result.placement = addCut(result.placement, axis, level);
     auto type = cast<BufferType>(part.partial.getType());
     NamedAttribute box(builder.getStringAttr(axis),
-                       builder.getI64IntegerAttr(getRanks(part.levels)));
-    part.sum = result.memory = makeMemory(type, 1, result.placement);
+                       builder.getI64IntegerAttr(countParts(part.levels)));
     part.outgoing = makeMemory(type, 1, others, box);
-    part.incoming = makeMemory(type, 1, others, box);
+    part.incoming = makeMemory(type, atOnce ? size : 1, others, box);
+    part.sum = result.memory =
+        atOnce && level == getReducedLevels(store).back()
+            ? makeResult(store, moved.size() - 1, result.placement)
+            : makeMemory(type, 1, result.placement);
   }
-  auto tileOf = [&](const Scattered &part, Value memory, Value member) {
+  auto tileOf = [&](const Scattered &part, Value memory, Value member,
+                    Value slot = {}, int64_t stack = 0) {
     std::pair<StringRef, Part> at(part.axis,
                                   getPart(part.levels, level, member));
-    return getTileAt(memory, at);
+    return getTileAt(memory, at, slot, stack);
   };
   for (const Scattered &part : moved) {
     Value own = tileOf(part, part.partial, rank);
-    CopyOp::create(builder, loc, own, tileOf(part, part.sum, rank));
+    Value kept = atOnce ? tileOf(part, part.incoming, rank, rank)
+                        : tileOf(part, part.sum, rank);
+    CopyOp::create(builder, loc, own, kept);
   }
   forEachHop(level, [&](Value to, Value from) {
     SmallVector<Value> came, sums;
     for (const Scattered &part : moved) {
       Value packed = tileOf(part, part.outgoing, to);
       CopyOp::create(builder, loc, tileOf(part, part.partial, to), packed);
-      came.push_back(tileOf(part, part.incoming, rank));
+      came.push_back(
+          tileOf(part, part.incoming, rank, atOnce ? from : Value()));
       exchange(level, packed, to, came.back(), from);
       sums.push_back(tileOf(part, part.sum, rank));
     }
-    merge(store, came, sums);
+    if (!atOnce)
+      merge(store, came, sums);
   });
+  if (!atOnce)
+    return;
+  SmallVector<Value> stacks, sums;
+  for (const Scattered &part : moved) {
+    stacks.push_back(tileOf(part, part.incoming, rank, Value(), size));
+    sums.push_back(tileOf(part, part.sum, rank));
+  }
+  mergeAll(store, stacks, sums);
 }

@@ -47,17 +47,40 @@ SmallVector<StringAttr> NestExpander::getParallelLevels(StringRef axis) {
 }
 
 /// The placement in which each rank holds just the parts of a buffer that its
-/// iterations touch: cut as the outermost loops over each axis run in parallel.
-PlacementAttr NestExpander::getTouchedPlacement(BufferType type) {
+/// iterations touch: cut as the loops over each axis run, of which a rank
+/// visits all parts but where they run in parallel. What a loop among `moving`
+/// visits travels to the ranks of its level.
+PlacementAttr NestExpander::getTouchedPlacement(BufferType type,
+                                                ArrayRef<LoopAttr> moving) {
   SmallVector<CutAttr> cuts;
   for (DimAttr dim : type.getDims()) {
     if (dim.isConstant())
       continue;
-    SmallVector<StringAttr> found = getParallelLevels(dim.getAxis());
-    SmallVector<Attribute> levels(found.begin(), found.end());
-    if (!levels.empty())
-      cuts.push_back(
-          CutAttr::get(nest.getContext(), dim.getAxis(), levels, LayoutAttr()));
+    SmallVector<Attribute> factors;
+    for (LoopAttr loop : loops) {
+      auto at =
+          llvm::find(loop.getAxes(), builder.getStringAttr(dim.getAxis()));
+      if (at == loop.getAxes().end() || loop.getParts() == 1)
+        continue;
+      size_t number = at - loop.getAxes().begin();
+      if (llvm::is_contained(moving, loop)) {
+        factors.push_back(getRingLevels(loop).front());
+        continue;
+      }
+      if (!loop.isParallel()) {
+        factors.push_back(builder.getI64IntegerAttr(
+            (*getPartsOfAxes(program, loop))[number]));
+        continue;
+      }
+      for (StringAttr level : (*getLevelsOfAxes(program, mesh, loop))[number])
+        factors.push_back(level);
+    }
+    bool isUnion = !isStriped(dim.getAxis());
+    while (isUnion && !factors.empty() && isa<IntegerAttr>(factors.back()))
+      factors.pop_back();
+    if (llvm::any_of(factors, llvm::IsaPred<StringAttr>))
+      cuts.push_back(CutAttr::get(nest.getContext(), dim.getAxis(), factors,
+                                  LayoutAttr()));
   }
   return PlacementAttr::get(nest.getContext(), cuts);
 }

@@ -24,21 +24,16 @@ using namespace mlir::commir;
 LogicalResult NestExpander::addToRings(int64_t buffer,
                                        const Movement &movement) {
   StringRef name = getName(buffer);
-  BufferType type = program.getBufferType(buffer);
   Value argument = program.getBody().getArgument(buffer);
-  Ring ring{argument, memory[argument], {}, {}, {}, {}, {}};
-  int64_t shards = 1;
-  for (Attribute factor : getFactors(mesh, movement.cut)) {
-    auto level = dyn_cast<StringAttr>(factor);
-    if (!level)
-      return needsRule("R3 of a strided placement", "a part is in pieces");
-    ring.levels.push_back(level);
-    shards *= mesh.getLevelSize(level);
-  }
+  Ring ring{argument, memory[argument], getFactors(mesh, movement.cut)};
 
   // Outermost first, as the loops are.
-  SmallVector<std::pair<LoopAttr, StringAttr>> moves;
-  bool pulls = false;
+  struct Move {
+    LoopAttr loop;
+    StringAttr level;
+    bool pulled;
+  };
+  SmallVector<Move> moves;
   for (LoopAttr loop : loops) {
     if (!llvm::is_contained(movement.rings, loop))
       continue;
@@ -47,13 +42,9 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
                    ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
                    : StringAttr();
     bool pulled = via ? via == "pull" : shift.getReads() == ReadVia::Pull;
-    if (!moves.empty() && pulled != pulls)
-      return needsRule("R9 by rotate and pull",
-                       "'" + name + "' moves in two ways along one axis");
-    pulls = pulled;
     for (StringAttr level : getRingLevels(loop))
-      if (llvm::is_contained(ring.levels, level))
-        moves.emplace_back(loop, level);
+      if (llvm::is_contained(ring.factors, level))
+        moves.push_back({loop, level, pulled});
     if (shift.getLink() && shift.getLink() != getElementType(ring.own))
       return needsRule("R3 with a link type",
                        "parts travel as they are stored");
@@ -64,55 +55,42 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     if (shift.getChunks() != 1 && inTiles)
       return needsRule("R3 in chunks of tiles",
                        "a chunk is not whole tiles of the loops inside");
-    if (!pulls && shift.getChunks() != 1)
+    if (!pulled && shift.getChunks() != 1)
       return needsRule("R3 in chunks by rotate",
                        "'" + name + "' must be read by pull to come in chunks");
   }
   if (moves.size() != movement.rings.size())
     return needsRule("R3 along two levels of one loop",
                      "'" + name + "' moves along both");
-  int64_t count = shards;
-  for (auto [loop, level] : moves) {
-    int64_t size = mesh.getLevelSize(level);
-    count = count / size * loop.getParts();
-    if (!pulls && loop.getParts() != size)
+  for (const Move &move : moves) {
+    int64_t size = mesh.getLevelSize(move.level);
+    if (!move.pulled && move.loop.getParts() != size)
       return needsRule("R3 with several parts a rank by rotate",
                        "'" + name + "' must be read by pull");
-    if (pulls && loop != moves.back().first && loop.getParts() != size)
+    if (move.pulled && move.loop != moves.back().loop &&
+        move.loop.getParts() != size)
       return needsRule("R9 with several parts a rank",
                        "the outer loop has more parts than ranks");
-    for (LoopAttr outer : loops) {
-      if (outer == loop)
-        break;
-      for (DimAttr dim : type.getDims())
-        if (!outer.isParallel() && outer.getParts() > 1 && !dim.isConstant() &&
-            outer.isOver(dim.getAxis()) &&
-            !(outer.getShift() && outer.getAxes() == loop.getAxes()))
-          return needsRule("R3 under a loop over the buffer", "a slice moves");
-    }
   }
 
-  StringAttr axis = moves.back().first.getAxes().front();
-  NamedAttribute part(axis, builder.getI64IntegerAttr(count));
-  PlacementAttr others = dropCuts(getInside(buffer), axis.getValue());
-  auto local = cast<BufferType>(ring.own.getType());
-  if (pulls) {
-    for (auto [loop, level] : moves)
-      ring.group.push_back(level);
-    if (!isInMeshOrder(ring.group))
-      return needsRule("R3 by pull", "loops over levels in another order than "
-                                     "the mesh's");
-    ring.lease = LeaseOpenOp::create(
-        builder, nest.getLoc(), LeaseType::get(nest.getContext()), ring.own,
-        builder.getArrayAttr(
-            SmallVector<Attribute>(ring.group.begin(), ring.group.end())));
-    leases.push_back(ring.lease);
-    moves.erase(moves.begin(), moves.end() - 1);
-  }
-  for (auto [loop, level] : moves) {
-    ring.level = level;
-    ring.slots = makeMemory(local, /*slots=*/2, others, part);
-    rings[loop.getName()].push_back(ring);
+  // Loops that pull, one right within the other, need but one ring.
+  bool arrives = false; // whether an outer ring brings what this one moves
+  SmallVector<StringAttr> group;
+  for (auto [i, move] : llvm::enumerate(moves)) {
+    if (move.pulled) {
+      group.push_back(move.level);
+      if (i + 1 != moves.size() && moves[i + 1].pulled)
+        continue;
+      if (!isInMeshOrder(group))
+        return needsRule("R3 by pull", "loops over levels in another order "
+                                       "than the mesh's");
+    }
+    Ring next = ring;
+    next.level = move.level;
+    next.group = std::exchange(group, {});
+    if (failed(addRing(move.loop, arrives, next)))
+      return failure();
+    arrives = true;
   }
   return success();
 }
@@ -127,27 +105,15 @@ Value NestExpander::getPartAt(const ShiftedLoop &shifted, Value step) {
 }
 
 /// Part `part` of the shifted loop in the cut of a buffer: among the parts that
-/// the outer rings are at.
+/// the outer loops are at.
 NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
                                            const Ring &member, Value part) {
-  Part found;
-  for (StringAttr level : member.levels) {
-    Value index = part;
-    int64_t size = shifted.parts;
-    if (level != member.level) {
-      index = visiting.lookup({shifted.axis, level});
-      size = mesh.getLevelSize(level);
-      if (!index)
-        index = getRank(level);
-    }
-    found.index = found.index ? add(mul(found.index, size), index) : index;
-    found.count *= size;
-  }
-  return found;
+  return getPart(member.factors, member.level, part, shifted.axis,
+                 shifted.parts);
 }
 
-/// Whether the rank's own memory holds the part. For what is pulled, the parts
-/// that the outer loops are at count too: no ring brought them.
+/// Whether the rank's own memory holds the part. Where nested loops pull, the
+/// parts that the outer ones are at count too: no ring brought them.
 Value NestExpander::isOwnPart(const ShiftedLoop &shifted, const Ring &member,
                               Value part) {
   Location loc = nest.getLoc();
@@ -159,9 +125,7 @@ Value NestExpander::isOwnPart(const ShiftedLoop &shifted, const Ring &member,
   if (each != 1)
     owner = arith::DivUIOp::create(builder, loc, part, constant(each));
   Value own = isEqual(owner, getRank(member.level));
-  if (!member.lease)
-    return own;
-  for (StringAttr level : member.levels)
+  for (StringAttr level : member.group)
     if (Value outer = visiting.lookup({shifted.axis, level});
         outer && level != member.level)
       own = arith::AndIOp::create(builder, loc, own,
@@ -171,7 +135,8 @@ Value NestExpander::isOwnPart(const ShiftedLoop &shifted, const Ring &member,
 
 Value NestExpander::getOwnTile(const ShiftedLoop &shifted, const Ring &member,
                                Value part) {
-  return getHeldTile(member, {shifted.axis, getPartOf(shifted, member, part)});
+  return getHeldTile(
+      member, getMoved(member, shifted.axis, getPartOf(shifted, member, part)));
 }
 
 Value NestExpander::startExchange(StringAttr level, Value source, Value to,
@@ -210,7 +175,7 @@ Value NestExpander::startPull(const ShiftedLoop &shifted, const Ring &member,
     whole.index = add(mul(whole.index, chunk->count), chunk->index);
     whole.count *= chunk->count;
   }
-  std::pair<StringRef, Part> at(shifted.axis, whole);
+  auto at = getMoved(member, shifted.axis, whole);
   Value source = getTileAt(theirs, at);
   Value target = getTileAt(member.slots, at, slot);
   ++transfers;
@@ -254,8 +219,7 @@ void NestExpander::openRing(const ShiftedLoop &shifted, const Ring &member,
   Value back = arith::SubIOp::create(builder, loc, rank, hop);
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
   Value source = getOwnTile(shifted, member, rank);
-  std::pair<StringRef, Part> at(shifted.axis,
-                                getPartOf(shifted, member, first));
+  auto at = getMoved(member, shifted.axis, getPartOf(shifted, member, first));
   Value target = getTileAt(member.slots, at, zero);
   tokens.push_back(startExchange(member.level, source,
                                  wrap(back, shifted.parts), target,
@@ -297,9 +261,9 @@ Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
   Value to = wrap(add(rank, constant(-shifted.direction)), n);
   Value from = wrap(add(rank, constant(shifted.direction)), n);
   auto slotTile = [&](Value part, Value slot) {
-    std::pair<StringRef, Part> at(shifted.axis,
-                                  getPartOf(shifted, member, part));
-    return getTileAt(member.slots, at, slot);
+    return getTileAt(
+        member.slots,
+        getMoved(member, shifted.axis, getPartOf(shifted, member, part)), slot);
   };
   Value own = isOwnPart(shifted, member, step.part);
   Value kept = getOwnTile(shifted, member, rank);
@@ -309,8 +273,13 @@ Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
   return startExchange(member.level, current, to, target, from, more);
 }
 
-LogicalResult NestExpander::emitRing(size_t at) {
-  LoopAttr loop = loops[at];
+/// Into how many chunks the work of a step is cut: as what arrives is.
+int64_t NestExpander::getChunks(LoopAttr loop) {
+  return rings[loop.getName()].empty() ? 1 : loop.getShift().getChunks();
+}
+
+/// A shifted loop, but for the part that this rank starts with.
+ShiftedLoop NestExpander::describeShift(LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
   int64_t parts = loop.getParts();
   SmallVector<StringAttr> levels = getRingLevels(loop);
@@ -321,7 +290,15 @@ LogicalResult NestExpander::emitRing(size_t at) {
                       shift.getDirection(),
                       ((shift.getOffset() % parts) + parts) % parts,
                       {}};
-  for (StringAttr level : levels) {
+  shifted.steps = countSteps(shifted);
+  return shifted;
+}
+
+LogicalResult NestExpander::emitRing(size_t at) {
+  LoopAttr loop = loops[at];
+  int64_t parts = loop.getParts();
+  ShiftedLoop shifted = describeShift(loop);
+  for (StringAttr level : getRingLevels(loop)) {
     int64_t each = parts / mesh.getLevelSize(level);
     Value term = each == 1 ? getRank(level) : mul(getRank(level), each);
     shifted.phase = shifted.phase ? add(shifted.phase, term) : term;
@@ -330,7 +307,6 @@ LogicalResult NestExpander::emitRing(size_t at) {
     shifted.phase = constant(shifted.offset);
   else if (shifted.offset)
     shifted.phase = add(shifted.phase, constant(shifted.offset));
-  shifted.steps = countSteps(shifted);
   return emitSteps(at, shifted);
 }
 
@@ -339,10 +315,10 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   LoopAttr loop = shifted.loop;
   StringRef axis = shifted.axis.getValue();
   SmallVector<Value> tokens;
+  SmallVector<Held, 0> before = packSlices(shifted);
   for (const Ring &member : rings[loop.getName()])
     openRing(shifted, member, tokens);
   waitForAll(tokens);
-  openTravel(shifted);
 
   Value zero = constant(0), count = constant(shifted.steps), one = constant(1);
   auto steps = scf::ForOp::create(builder, loc, zero, count, one);
@@ -366,8 +342,7 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     std::optional<Part> chunk;
     scf::ForOp chunks;
     startTravel(shifted, step, tokens);
-    if (int64_t number = loop.getShift().getChunks();
-        number > 1 && !rings[loop.getName()].empty()) {
+    if (int64_t number = getChunks(loop); number > 1) {
       chunks = scf::ForOp::create(builder, loc, zero, constant(number), one);
       builder.setInsertionPointToStart(chunks.getBody());
       chunk = Part{chunks.getInductionVar(), number};
@@ -380,14 +355,20 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     }
     Part before = parts.lookup(axis);
     pushPart(axis, step.part, shifted.parts);
-    if (chunk)
+    turns.push_back({axis, step.step, shifted.steps});
+    visited[axis].push_back({loop, step.part});
+    if (chunk) {
       chunksOf[axis] = *chunk;
+      turns.push_back({axis, chunk->index, chunk->count});
+    }
     for (StringAttr level : getRingLevels(loop))
       visiting[{axis, level}] = step.part;
     result = emitLoops(at + 1);
     for (StringAttr level : getRingLevels(loop))
       visiting.erase({axis, level});
+    visited[axis].pop_back();
     parts[axis] = before;
+    turns.pop_back_n(chunk ? 2 : 1);
     chunksOf.erase(axis);
     for (const Ring &member : rings[loop.getName()])
       arrived[member.buffer].pop_back();
@@ -399,5 +380,6 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     mergeTravel(shifted, step);
   }
   closeTravel(shifted);
+  returnSlices(shifted, before);
   return result;
 }

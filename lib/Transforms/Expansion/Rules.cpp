@@ -34,6 +34,10 @@ bool NestExpander::isShiftedOver(StringRef axis, StringRef level) {
   });
 }
 
+bool NestExpander::isStriped(StringRef axis) {
+  return program.getAxis(axis).getLayout().getKind() == Layout::Kind::Striped;
+}
+
 /// Whether a rank's shard holds what its iterations touch: the cut is that of
 /// the outermost loops over the axis, in their order.
 bool NestExpander::followsLoops(CutAttr cut) {
@@ -48,12 +52,14 @@ bool NestExpander::followsLoops(CutAttr cut) {
                llvm::is_contained(loop.getShift().getLevels(), level) &&
                !llvm::is_contained(held, factor);
       });
+  // A striped shard is no union of finer ones.
+  if (isStriped(cut.getAxis()))
+    return held == walked;
   return held.size() <= walked.size() &&
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
 
-/// Whether some cut of an axis falls within the groups of a dimension.
-static bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
+bool mlir::commir::cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
   if (dim.isConstant() || dim.getDivisor() == 1)
     return false;
   AxisAttr axis = program.getAxis(dim.getAxis());
@@ -151,9 +157,10 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
                    getRingLevels(loop).front() == level;
           }))
         continue;
-      // R5: the ranks of the level share the sum out.
+      // R5: the ranks of the level share the sum out, where it lies together.
       if (isShiftedOver(cut.getAxis(), level) ||
-          !llvm::is_contained(reduced, level))
+          !llvm::is_contained(reduced, level) ||
+          llvm::any_of(getFactors(mesh, cut), llvm::IsaPred<IntegerAttr>))
         return false;
     }
     CutAttr made = partial.getCut(cut.getAxis());
@@ -186,18 +193,13 @@ LogicalResult NestExpander::placeOutputs() {
           }));
     if (inPlace)
       continue;
-    if (llvm::any_of(loops,
-                     [&](LoopAttr loop) { return travels(store, loop); }))
-      return needsRule(
-          "R8 of results that travel",
-          "'" +
-              getName(
-                  cast<BlockArgument>(store.getBuffers()[0]).getArgNumber()) +
-              "' is cut otherwise than the loops run");
+    // What travels goes on doing so, to the ranks that own it along the rings.
+    SmallVector<LoopAttr> moving(llvm::make_filter_range(
+        loops, [&](LoopAttr loop) { return travels(store, loop); }));
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       touched[number] = getPartialPlacement(
-          store, getTouchedPlacement(program.getBufferType(number)));
+          store, getTouchedPlacement(program.getBufferType(number), moving));
     }
   }
   return success();

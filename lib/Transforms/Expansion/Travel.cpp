@@ -37,10 +37,32 @@ bool NestExpander::travels(StoreOp store, LoopAttr loop) {
                               });
   return reduced && llvm::all_of(store.getBuffers(), [&](Value buffer) {
            int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-           CutAttr cut = program.getBinding(number).getInside().getCut(
-               loop.getAxes().front());
+           CutAttr cut = getInside(number).getCut(loop.getAxes().front());
            return cut && cut.hasLevel(levels.front());
          });
+}
+
+bool NestExpander::isDelivered(Value buffer, LoopAttr loop) {
+  ShiftAttr shift = loop.getShift();
+  StringRef name = getName(cast<BlockArgument>(buffer).getArgNumber());
+  auto via = shift.getVia()
+                 ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
+                 : StringAttr();
+  return via ? via == "deliver" : shift.getResults() == ResultVia::Deliver;
+}
+
+/// The loop along which the results of a store travel, where that happens once
+/// and makes all of them: then nothing need be there before.
+LoopAttr NestExpander::getOnlyRound(StoreOp store) {
+  if (!written.contains(store))
+    return {};
+  for (LoopAttr loop : loops) {
+    if (travels(store, loop))
+      return travelsInside(store, loop) ? LoopAttr() : loop;
+    if (!loop.isParallel() && loop.getParts() != 1)
+      return {};
+  }
+  return {};
 }
 
 LogicalResult NestExpander::addTravellers(LoopAttr loop) {
@@ -54,33 +76,44 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       return needsRule("R6 with several parts a rank", "J is not the ranks");
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      StringRef name = getName(number);
-      auto via = shift.getVia()
-                     ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
-                     : StringAttr();
-      bool delivered =
-          via ? via == "deliver" : shift.getResults() == ResultVia::Deliver;
+      bool delivered = isDelivered(buffer, loop);
+      if (store.getDeferred() && !delivered)
+        return store.emitOpError()
+               << "defers the merge of '" << getName(number)
+               << "', which travels from rank to rank and is merged on its "
+                  "way; let it be delivered, or do not defer it";
       if (!moved.results.empty() && delivered != moved.delivered)
         return needsRule("R6 by travel and deliver",
                          "the results of one merge move in two ways");
       moved.delivered = delivered;
-      auto type = cast<BufferType>(memory[buffer].getType());
+      size_t result = moved.results.size();
+      BufferType type = getWideType(store, result);
+      if (store.getDeferred() && store.getPartial()) {
+        FailureOr<Type> waits = getWaitingType(store, result);
+        if (failed(waits))
+          return failure();
+        if (*waits != type.getElementType() && countPartials(buffer) != 1)
+          return store.emitOpError()
+                 << "lets partial results of '" << getName(number)
+                 << "' wait in " << *waits
+                 << ", but several launches merge into one of them; let them "
+                    "wait in "
+                 << type.getElementType();
+        type = BufferType::get(nest.getContext(), type.getDims(), *waits);
+      }
       if (shift.getLink() && shift.getLink() != type.getElementType())
         return needsRule("R6 with a link type", "partial results travel as "
                                                 "they are merged");
       if (shift.getChunks() != 1)
         return needsRule("R6 in chunks", "only whole parts are lowered");
-      PlacementAttr inside = program.getBinding(number).getInside();
+      PlacementAttr inside = getInside(number);
       Traveller traveller{buffer, {}, {}, {}};
-      for (Attribute factor : inside.getCut(axis).getFactors()) {
-        auto level = dyn_cast<StringAttr>(factor);
-        if (!level)
-          return needsRule("R6 of a strided placement", "a part is in pieces");
-        traveller.levels.push_back(level);
-      }
+      traveller.factors = getFactors(mesh, inside.getCut(axis));
+      if (!isOpenAround(loop, axis, traveller.factors))
+        return needsRule("R6 of a strided placement", "a part is in pieces");
       SmallVector<NamedAttribute> parts{
           {builder.getStringAttr(axis),
-           builder.getI64IntegerAttr(getRanks(traveller.levels))}};
+           builder.getI64IntegerAttr(countParts(traveller.factors))}};
       PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       for (LoopAttr outer : loops) {
         if (outer == loop)
@@ -89,21 +122,23 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
         CutAttr cut = others.getCut(other.getValue());
         if (other == axis || !travels(store, outer) || !cut)
           continue;
-        SmallVector<StringAttr> levels;
-        for (Attribute factor : getFactors(mesh, cut)) {
-          if (!isa<StringAttr>(factor))
-            return needsRule("R6 of a strided placement",
-                             "a part is in pieces");
-          levels.push_back(cast<StringAttr>(factor));
-        }
-        parts.emplace_back(other, builder.getI64IntegerAttr(getRanks(levels)));
+        SmallVector<Attribute> factors = getFactors(mesh, cut);
+        if (!isOpenAround(loop, other, factors))
+          return needsRule("R6 of a strided placement", "a part is in pieces");
+        parts.emplace_back(other,
+                           builder.getI64IntegerAttr(countParts(factors)));
         others = dropCuts(others, other.getValue());
-        traveller.outer.emplace_back(other, levels);
+        traveller.outer.emplace_back(other, factors);
       }
       traveller.partial = makeMemory(type, 2, others, parts);
-      traveller.incoming = makeMemory(type, 1, others, parts);
+      traveller.incoming =
+          makeMemory(type, store.getDeferred() ? describeShift(loop).steps : 1,
+                     others, parts);
       moved.results.push_back(traveller);
     }
+    moved.staysHome = moved.delivered && getClosing(describeShift(loop)) == 0 &&
+                      writesStep(store, loop) &&
+                      (store.getDeferred() || getOnlyRound(store) == loop);
     travellers[loop.getName()].push_back(moved);
   }
   return success();
@@ -112,25 +147,52 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
 /// The tile of a traveller's memory for `part` of the ring.
 Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
                                   const Traveller &traveller, Value memory,
-                                  Value part, Value slot) {
+                                  Value part, Value slot, int64_t stack) {
   SmallVector<std::pair<StringRef, Part>> at;
-  at.emplace_back(shifted.axis,
-                  getPart(traveller.levels, shifted.level, part, shifted.axis));
-  for (const auto &[axis, levels] : traveller.outer)
-    at.emplace_back(axis, getPart(levels, StringAttr(), Value(), axis));
-  return getTileAt(memory, at, slot);
+  at.emplace_back(shifted.axis, getPart(traveller.factors, shifted.level, part,
+                                        shifted.axis));
+  for (const auto &[axis, factors] : traveller.outer)
+    at.emplace_back(axis, getPart(factors, StringAttr(), Value(), axis));
+  return getTileAt(memory, at, slot, stack);
 }
 
-/// Nothing has arrived before the first step.
-void NestExpander::openTravel(const ShiftedLoop &shifted) {
-  for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
-    Value part = moved.delivered ? getRank(shifted.level)
-                                 : getPartAt(shifted, constant(0));
-    for (auto [i, traveller] : llvm::enumerate(moved.results))
-      fillWithIdentity(
-          moved.store, i,
-          getTravelTile(shifted, traveller, traveller.incoming, part));
-  }
+/// How many hops the last part that a rank works on is from home.
+int64_t NestExpander::getClosing(const ShiftedLoop &shifted) {
+  int64_t n = shifted.parts;
+  int64_t closing = shifted.direction * (shifted.steps - 1) + shifted.offset;
+  return ((closing % n) + n) % n;
+}
+
+/// Where the part that arrives in a step is put. Of what is delivered the first
+/// is the sum so far, unless the own part of the last step is.
+Value NestExpander::getArrivalTile(const ShiftedLoop &shifted,
+                                   const TravellingStore &moved,
+                                   const Traveller &traveller,
+                                   const RingStep &step) {
+  if (!moved.delivered)
+    return getTravelTile(shifted, traveller, traveller.incoming, step.part);
+  Value rank = getRank(shifted.level);
+  // Slot 0 is for the own part.
+  if (StoreOp(moved.store).getDeferred())
+    return getTravelTile(shifted, traveller, traveller.incoming, rank,
+                         step.step);
+  Value tile = getTravelTile(shifted, traveller, traveller.incoming, rank);
+  if (!sumsFirst(shifted, moved))
+    return tile;
+  Value isFirst = arith::CmpIOp::create(
+      builder, nest.getLoc(), arith::CmpIPredicate::eq, step.step, constant(1));
+  return arith::SelectOp::create(builder, nest.getLoc(), isFirst,
+                                 getTotalTile(shifted, traveller), tile);
+}
+
+/// Whether the first part that is delivered becomes the sum: nothing was there
+/// before, nor does the own part come first.
+bool NestExpander::sumsFirst(const ShiftedLoop &shifted,
+                             const TravellingStore &moved) {
+  StoreOp store = moved.store;
+  return moved.delivered && !store.getDeferred() &&
+         getOnlyRound(store) == shifted.loop &&
+         shifted.steps > (moved.staysHome ? 2 : 1);
 }
 
 /// What the last step made leaves, while this step makes its own.
@@ -151,17 +213,31 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
     Value from = wrap(add(rank, constant(d)), n);
     if (moved.delivered)
       std::tie(to, from) = getDelivery(shifted, lastPart);
+    bool isWritten = writesStep(moved.store, shifted.loop);
+    bool isDeferred = StoreOp(moved.store).getDeferred();
     for (auto [i, traveller] : llvm::enumerate(moved.results)) {
       Value leaving = getTravelTile(shifted, traveller, traveller.partial,
                                     lastPart, step.nextSlot);
-      Value coming = getTravelTile(shifted, traveller, traveller.incoming,
-                                   moved.delivered ? rank : step.part);
+      Value coming = getArrivalTile(shifted, moved, traveller, step);
       tokens.push_back(
           startExchange(shifted.level, leaving, to, coming, from, started));
-      fillWithIdentity(moved.store, i,
-                       getTravelTile(shifted, traveller, traveller.partial,
-                                     step.part, step.slot));
-      departing[traveller.buffer].push_back({traveller.partial, step.slot});
+      // Launches write what they make; sums of a loop inside merge into it.
+      if (!isWritten)
+        fillWithIdentity(moved.store, i,
+                         getTravelTile(shifted, traveller, traveller.partial,
+                                       step.part, step.slot));
+      Departure departure{traveller.partial, step.slot, turns.size() + 1,
+                          isWritten};
+      if (moved.staysHome) {
+        departure.isLast = arith::XOrIOp::create(
+            builder, loc, step.more,
+            arith::ConstantIntOp::create(builder, loc, 1, 1));
+        departure.home =
+            isDeferred ? traveller.incoming : memory[traveller.buffer];
+        departure.homeSlot = isDeferred ? constant(0) : Value();
+        departure.addsAtHome = sumsFirst(shifted, moved);
+      }
+      departing[traveller.buffer].push_back(departure);
     }
   }
 }
@@ -184,35 +260,45 @@ Value NestExpander::getTotalTile(const ShiftedLoop &shifted,
   auto outer = departing.find(traveller.buffer);
   if (outer == departing.end() || outer->second.empty())
     return getTravelTile(shifted, traveller, memory[traveller.buffer], rank);
-  auto [partial, slot] = outer->second.back();
-  return getTravelTile(shifted, traveller, partial, rank, slot);
+  const Departure &step = outer->second.back();
+  return getTravelTile(shifted, traveller, step.partial, rank, step.slot);
 }
 
+/// What arrived is merged; before the first step nothing did.
 void NestExpander::mergeTravel(const ShiftedLoop &shifted,
                                const RingStep &step) {
   for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
-    SmallVector<Value> came, sums;
-    for (const Traveller &traveller : moved.results) {
+    for (const Traveller &traveller : moved.results)
       departing[traveller.buffer].pop_back();
-      came.push_back(
-          getTravelTile(shifted, traveller, traveller.incoming,
-                        moved.delivered ? getRank(shifted.level) : step.part));
-      sums.push_back(moved.delivered
-                         ? getTotalTile(shifted, traveller)
-                         : getTravelTile(shifted, traveller, traveller.partial,
-                                         step.part, step.slot));
-    }
-    merge(moved.store, came, sums);
+    int64_t first = sumsFirst(shifted, moved) ? 2 : 1;
+    if (StoreOp(moved.store).getDeferred() || shifted.steps <= first)
+      continue;
+    Value arrived =
+        arith::CmpIOp::create(builder, nest.getLoc(), arith::CmpIPredicate::uge,
+                              step.step, constant(first));
+    whenTrue(arrived, [&] {
+      SmallVector<Value> came, sums;
+      for (const Traveller &traveller : moved.results) {
+        Value part = moved.delivered ? getRank(shifted.level) : step.part;
+        came.push_back(
+            getTravelTile(shifted, traveller, traveller.incoming, part));
+        sums.push_back(moved.delivered ? getTotalTile(shifted, traveller)
+                                       : getTravelTile(shifted, traveller,
+                                                       traveller.partial,
+                                                       step.part, step.slot));
+      }
+      merge(moved.store, came, sums);
+    });
   }
 }
 
 /// The last step has the sum of the rank's own part, or that of the owner one
 /// closing hop away.
 void NestExpander::closeTravel(const ShiftedLoop &shifted) {
-  int64_t n = shifted.parts;
-  int64_t closing = shifted.direction * (shifted.steps - 1) + shifted.offset;
-  closing = ((closing % n) + n) % n;
+  Location loc = nest.getLoc();
+  int64_t n = shifted.parts, closing = getClosing(shifted);
   for (TravellingStore &moved : travellers[shifted.loop.getName()]) {
+    bool isDeferred = StoreOp(moved.store).getDeferred();
     Value last = constant(shifted.steps - 1);
     Value slot = constant((shifted.steps - 1) % 2);
     Value part = getPartAt(shifted, last);
@@ -221,22 +307,40 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
     Value from = wrap(add(rank, constant(-closing)), n);
     if (moved.delivered)
       std::tie(to, from) = getDelivery(shifted, part);
-    Value always = arith::ConstantIntOp::create(builder, nest.getLoc(), 1, 1);
+    Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
     SmallVector<Value> sums, totals, tokens;
     for (const Traveller &traveller : moved.results) {
       Value sum =
           getTravelTile(shifted, traveller, traveller.partial, part, slot);
+      Value home = getTravelTile(shifted, traveller, traveller.incoming, rank,
+                                 isDeferred ? constant(0) : Value());
       if (closing != 0) {
-        Value home =
-            getTravelTile(shifted, traveller, traveller.incoming, rank);
         tokens.push_back(
             startExchange(shifted.level, sum, to, home, from, always));
         sum = home;
+      } else if (isDeferred && !moved.staysHome) {
+        CopyOp::create(builder, loc, sum, home);
       }
       sums.push_back(sum);
       totals.push_back(getTotalTile(shifted, traveller));
     }
     waitForAll(tokens);
-    merge(moved.store, sums, totals);
+    if (isDeferred) {
+      SmallVector<Value> stacks;
+      for (const Traveller &traveller : moved.results)
+        stacks.push_back(getTravelTile(shifted, traveller, traveller.incoming,
+                                       rank, Value(), shifted.steps));
+      mergeAll(moved.store, stacks, totals,
+               /*overwrites=*/getOnlyRound(moved.store) == shifted.loop);
+    } else if (moved.staysHome) {
+      continue;
+    } else if (getOnlyRound(moved.store) == shifted.loop &&
+               (!moved.delivered || shifted.steps == 1)) {
+      // Nothing was there before.
+      for (auto [sum, total] : llvm::zip_equal(sums, totals))
+        CopyOp::create(builder, loc, sum, total);
+    } else {
+      merge(moved.store, sums, totals);
+    }
   }
 }

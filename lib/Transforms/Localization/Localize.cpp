@@ -79,6 +79,8 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(copy.getBody());
       result = convert(*loop.getBody());
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      result = convert(branch);
     } else if (isa<AllocOp, LeaseMemoryOp, PartOp, PositionOp, AllGatherStartOp,
                    RedistributeOp, LaunchOp>(op)) {
       result = TypeSwitch<Operation *, LogicalResult>(&op)
@@ -97,11 +99,12 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
                llvm::any_of(tile->second.extents,
                             [](const Extent &e) { return e.inPieces; });
       });
-      if (isa<ExchangeStartOp, FillOp>(op) || converts)
+      if (isa<ExchangeStartOp>(op) || converts)
         for (Value operand : op.getOperands())
           if (isa<TileType>(operand.getType()))
             result = succeeded(result) ? checkWhole(&op, operand) : result;
-      if (succeeded(result) && inPieces && isa<CopyOp, AccumulateOp>(op))
+      if (succeeded(result) && inPieces &&
+          isa<CopyOp, AccumulateOp, FillOp>(op))
         result = convertInPieces(op);
       else if (succeeded(result) && inPieces)
         result = op.emitOpError() << "works on a tile in pieces, which this "
@@ -113,6 +116,20 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
       return failure();
   }
   return success();
+}
+
+LogicalResult ProgramLocalizer::convert(scf::IfOp op) {
+  auto copy =
+      scf::IfOp::create(builder, op.getLoc(), mapping.lookup(op.getCondition()),
+                        /*withElseRegion=*/op.elseBlock() != nullptr);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(copy.thenBlock());
+  if (failed(convert(*op.thenBlock())))
+    return failure();
+  if (!op.elseBlock())
+    return success();
+  builder.setInsertionPointToStart(copy.elseBlock());
+  return convert(*op.elseBlock());
 }
 
 LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Localization/ProgramLocalizer.h"
 
 using namespace mlir;
@@ -40,17 +41,32 @@ static AxisAttr getAxis(ProgramOp program, CutAttr cut) {
                        cut.getLayout());
 }
 
-FailureOr<int64_t> ProgramLocalizer::getShards(Operation *op, CutAttr cut) {
-  int64_t shards = 1;
-  for (Attribute factor : cut.getFactors()) {
-    auto level = dyn_cast<StringAttr>(factor);
-    if (!level)
-      return op->emitOpError()
-             << "lives in the strided placement of axis '" << cut.getAxis()
-             << "', which this version does not lower yet";
-    shards *= mesh.getLevelSize(level);
+/// The factors of a cut that cut, without the numbers that end it where the
+/// shards of the outer factors are unions of finer ones.
+static SmallVector<Attribute> getFactorsThatCut(ProgramOp program,
+                                                CutAttr cut) {
+  SmallVector<Attribute> factors = getFactors(program.getMeshOp(), cut);
+  if (llvm::none_of(factors, llvm::IsaPred<StringAttr>))
+    return {};
+  Layout::Kind kind = getAxis(program, cut).getLayout().getKind();
+  if (kind == Layout::Kind::Block || kind == Layout::Kind::Zigzag)
+    while (isa<IntegerAttr>(factors.back()))
+      factors.pop_back();
+  return factors;
+}
+
+ProgramLocalizer::Range ProgramLocalizer::getForm(CutAttr cut) {
+  Range form;
+  for (Attribute factor : llvm::reverse(getFactorsThatCut(program, cut))) {
+    auto number = dyn_cast<IntegerAttr>(factor);
+    int64_t size =
+        number ? number.getInt() : mesh.getLevelSize(cast<StringAttr>(factor));
+    if (number)
+      form.steps.push_back({size, form.count});
+    form.count *= size;
   }
-  return shards;
+  std::reverse(form.steps.begin(), form.steps.end());
+  return form;
 }
 
 Value ProgramLocalizer::getCoordinate(
@@ -62,24 +78,28 @@ Value ProgramLocalizer::getCoordinate(
                              level);
 }
 
-FailureOr<ProgramLocalizer::Shard>
+ProgramLocalizer::Shard
 ProgramLocalizer::getShard(Operation *op, PlacementAttr placement,
                            StringRef axis,
                            const llvm::StringMap<Value> &coordinates) {
   CutAttr cut = placement.getCut(axis);
   if (!cut)
-    return Shard{program.getAxis(axis), Range{}};
-  FailureOr<int64_t> shards = getShards(op, cut);
-  if (failed(shards))
-    return failure();
-  Value index = constant(0);
-  for (Attribute factor : cut.getFactors()) {
+    return {program.getAxis(axis), Range{}};
+  Range range = getForm(cut);
+  if (range.count == 1)
+    return {getAxis(program, cut), Range{}};
+  range.index = constant(0);
+  for (Attribute factor : getFactorsThatCut(program, cut)) {
+    if (auto number = dyn_cast<IntegerAttr>(factor)) {
+      range.index = mul(range.index, constant(number.getInt()));
+      continue;
+    }
     auto level = cast<StringAttr>(factor);
     Value coordinate = getCoordinate(op, level, coordinates);
-    index = mul(index, constant(mesh.getLevelSize(level)));
-    index = add(index, coordinate);
+    range.index = mul(range.index, constant(mesh.getLevelSize(level)));
+    range.index = add(range.index, coordinate);
   }
-  return Shard{getAxis(program, cut), Range{index, *shards}};
+  return {getAxis(program, cut), range};
 }
 
 Value ProgramLocalizer::makeView(Value bytes, Value shift, Type element,
@@ -110,6 +130,29 @@ Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
   return castTile(builder, tile);
 }
 
+/// The same frame in each of several slots, along a dimension of its own.
+Value ProgramLocalizer::makeStack(Value frame, int64_t slots,
+                                  int64_t slotElements, ArrayRef<Value> sizes) {
+  SmallVector<Value> strides{constant(1)};
+  for (Value size : llvm::reverse(sizes.drop_front(sizes.empty() ? 0 : 1)))
+    strides.push_back(mul(strides.back(), size));
+  if (sizes.empty())
+    strides.clear();
+  strides.push_back(constant(slotElements));
+  std::reverse(strides.begin(), strides.end());
+  SmallVector<OpFoldResult> all{constant(slots)},
+      steps(strides.begin(), strides.end());
+  all.append(sizes.begin(), sizes.end());
+  SmallVector<int64_t> dynamic(all.size(), ShapedType::kDynamic);
+  auto layout = StridedLayoutAttr::get(program.getContext(),
+                                       ShapedType::kDynamic, dynamic);
+  auto type = MemRefType::get(
+      dynamic, cast<MemRefType>(frame.getType()).getElementType(), layout);
+  return memref::ReinterpretCastOp::create(builder, program.getLoc(), type,
+                                           frame, OpFoldResult(constant(0)),
+                                           all, steps);
+}
+
 LogicalResult ProgramLocalizer::convert(AllocOp op) {
   BufferType type = op.getBuffer().getType();
   SmallVector<int64_t> sizes;
@@ -119,17 +162,14 @@ LogicalResult ProgramLocalizer::convert(AllocOp op) {
       continue;
     }
     AxisAttr axis = program.getAxis(dim.getAxis());
-    int64_t shards = 1;
+    Range form;
     if (auto parts = op.getParts().getAs<IntegerAttr>(dim.getAxis())) {
-      shards = parts.getInt();
+      form.count = parts.getInt();
     } else if (CutAttr cut = op.getPlacement().getCut(dim.getAxis())) {
-      FailureOr<int64_t> found = getShards(op, cut);
-      if (failed(found))
-        return failure();
-      shards = *found;
+      form = getForm(cut);
       axis = getAxis(program, cut);
     }
-    sizes.push_back(getLargestSize(axis, shards, dim.getDivisor()));
+    sizes.push_back(getLargestSize(axis, form, dim.getDivisor()));
   }
   int64_t slotBytes;
   FailureOr<Value> memory =
@@ -193,15 +233,13 @@ ProgramLocalizer::getHeldRange(Operation *op, const Memory &memory,
                                      constant(asked.count / count));
     return Range{index, count};
   }
-  FailureOr<Shard> held =
+  Shard held =
       getShard(op, memory.placement, axis.getName(), memory.coordinates);
-  if (failed(held))
-    return failure();
-  if (held->axis != axis)
+  if (held.axis != axis)
     return op->emitOpError()
            << "lives in another layout than that of axis '" << axis.getName()
            << "', which this version does not lower yet";
-  return held->range;
+  return held.range;
 }
 
 FailureOr<ProgramLocalizer::Extent>
@@ -221,18 +259,28 @@ ProgramLocalizer::getExtent(PartOp op, const Memory &memory, DimAttr dim) {
   if (failed(held))
     return failure();
   int64_t divisor = dim.getDivisor();
-  Value size = layouts.size(axis, held->index, held->count, divisor);
+  Value size = layouts.size(axis, *held, divisor);
+  if (asked.index && !held->steps.empty() && asked.count % held->count != 0)
+    return op->emitOpError()
+           << "must name a part of the " << held->count << " of axis '"
+           << axis.getName() << "' that its memory holds some of, got one of "
+           << asked.count;
   // An access of as many parts as the memory is cut into is its own part.
-  if (!asked.index || asked.count == held->count)
+  if (!asked.index || (asked.count == held->count && held->steps.empty()))
     return Extent{asked.index ? asked : *held, *held, constant(0), size, size};
   Extent extent{asked, *held, constant(0), {}, size, /*whole=*/false};
   extent.inPieces = !isOneInterval(axis);
   if (!extent.inPieces) {
-    Value first = layouts.begin(axis, asked.index, asked.count, divisor);
-    Value from = layouts.begin(axis, held->index, held->count, divisor);
-    extent.offset = sub(first, from);
+    Value first = layouts.begin(axis, asked, divisor);
+    if (held->steps.empty()) {
+      extent.offset = sub(first, layouts.begin(axis, *held, divisor));
+    } else {
+      Value shard = layouts.findShard(*held, asked.index, asked.count);
+      Piece around = layouts.piece(axis, *held, shard, divisor);
+      extent.offset = add(around.local, sub(first, around.begin));
+    }
   }
-  extent.size = layouts.size(axis, asked.index, asked.count, divisor);
+  extent.size = layouts.size(axis, asked, divisor);
   return extent;
 }
 
@@ -267,6 +315,18 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
   Value frame =
       makeView(memory.bytes, shift, memory.type.getElementType(), held);
   tile.frame = castTile(builder, frame);
+  if (std::optional<int64_t> slots = op.getStack()) {
+    frame = makeStack(frame, *slots,
+                      memory.slotBytes / getBytes(memory.type.getElementType()),
+                      held);
+    Value count = constant(*slots);
+    tile.extents.insert(tile.extents.begin(),
+                        Extent{{}, {}, constant(0), count, count});
+    offsets.insert(offsets.begin(), constant(0));
+    sizes.insert(sizes.begin(), count);
+    tile.frame = frame;
+    all = false;
+  }
   // What is in pieces stands for all of its memory until it is taken apart.
   bool inPieces = llvm::any_of(
       tile.extents, [](const Extent &extent) { return extent.inPieces; });

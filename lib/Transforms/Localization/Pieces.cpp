@@ -28,11 +28,13 @@ Value ProgramLocalizer::getLocalOffset(AxisAttr axis, const Extent &extent,
                                        const Piece &piece, Value number) {
   if (!extent.held.index)
     return piece.begin;
-  if (extent.held.count == extent.asked.count)
+  if (extent.whole)
     return piece.local;
   // A shard of blocks from the front and the back holds its parts so too.
-  Piece held =
-      layouts.piece(axis, extent.held.index, extent.held.count, number);
+  Value shard =
+      layouts.findShard(extent.held, extent.asked.index, extent.asked.count);
+  Piece held = layouts.piece(
+      axis, extent.held, layouts.findPiece(axis, extent.held, shard, number));
   return add(sub(piece.begin, held.begin), held.local);
 }
 
@@ -61,26 +63,25 @@ static Value getDocumentTable(ProgramOp program, OpBuilder &builder,
   }
 }
 
-LogicalResult ProgramLocalizer::forEachPiece(
-    Operation *op, ArrayRef<Value> operands, const llvm::StringSet<> &always,
-    ArrayRef<int64_t> documents,
-    function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body) {
-  OpBuilder::InsertionGuard guard(builder);
-  Location loc = op->getLoc();
-  auto dimsOf = [](Value tile) {
-    return cast<TileType>(tile.getType()).getDims();
-  };
-  // The axes to take in pieces, in the order of their appearance.
+static ArrayRef<DimAttr> getDims(Value tile) {
+  return cast<TileType>(tile.getType()).getDims();
+}
+
+FailureOr<SmallVector<std::pair<AxisAttr, ProgramLocalizer::Range>>>
+ProgramLocalizer::getAxesInPieces(Operation *op, ArrayRef<Value> operands,
+                                  const llvm::StringSet<> &always,
+                                  bool isDocuments) {
+  // In the order of their appearance.
   SmallVector<std::pair<AxisAttr, Range>> axes;
   for (Value tile : operands)
     for (auto [dim, extent] :
-         llvm::zip_equal(dimsOf(tile), tiles.lookup(tile).extents)) {
+         llvm::zip_equal(getDims(tile), tiles.lookup(tile).extents)) {
       if (dim.isConstant())
         continue;
       StringRef name = dim.getAxis();
-      bool forced = always.contains(name) &&
-                    (!documents.empty() ||
-                     getPieces(program.getAxis(name), extent.asked.count) > 1);
+      bool forced =
+          always.contains(name) &&
+          (isDocuments || getPieces(program.getAxis(name), extent.asked) > 1);
       if (!extent.inPieces && !forced)
         continue;
       if (dim.getDivisor() != 1)
@@ -92,6 +93,18 @@ LogicalResult ProgramLocalizer::forEachPiece(
               axes, [&](auto &axis) { return axis.first.getName() == name; }))
         axes.emplace_back(program.getAxis(name), extent.asked);
     }
+  return axes;
+}
+
+LogicalResult ProgramLocalizer::forEachPiece(
+    Operation *op, ArrayRef<Value> operands, const llvm::StringSet<> &always,
+    ArrayRef<int64_t> documents,
+    function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  Location loc = op->getLoc();
+  auto axes = getAxesInPieces(op, operands, always, !documents.empty());
+  if (failed(axes))
+    return failure();
 
   Value documentBegin, documentEnd;
   if (!documents.empty()) {
@@ -108,10 +121,10 @@ LogicalResult ProgramLocalizer::forEachPiece(
   // The pieces at hand, and how much of them is in the document.
   llvm::StringMap<Piece> pieces;
   llvm::StringMap<Value> numbers, begins, sizes;
-  for (auto &[axis, range] : axes) {
-    int64_t count = range.index ? getPieces(axis, range.count) : 1;
+  for (auto &[axis, range] : *axes) {
+    int64_t count = getPieces(axis, range);
     Value number = count == 1 ? constant(0) : openLoop(constant(count));
-    Piece piece = layouts.piece(axis, range.index, range.count, number);
+    Piece piece = layouts.piece(axis, range, number);
     Value begin = piece.begin, end = piece.end;
     if (documentBegin) {
       begin = arith::MaxSIOp::create(builder, loc, begin, documentBegin);
@@ -127,14 +140,14 @@ LogicalResult ProgramLocalizer::forEachPiece(
   for (Value operand : operands) {
     const Tile &tile = tiles[operand];
     // No piece of nothing lies anywhere.
-    if (tile.isEmpty || llvm::none_of(dimsOf(operand), [&](DimAttr dim) {
+    if (tile.isEmpty || llvm::none_of(getDims(operand), [&](DimAttr dim) {
           return !dim.isConstant() && pieces.contains(dim.getAxis());
         })) {
       found.push_back(mapping.lookup(operand));
       continue;
     }
     SmallVector<Value> offsets, lengths;
-    for (auto [dim, extent] : llvm::zip_equal(dimsOf(operand), tile.extents)) {
+    for (auto [dim, extent] : llvm::zip_equal(getDims(operand), tile.extents)) {
       auto at = dim.isConstant() ? pieces.end() : pieces.find(dim.getAxis());
       if (at == pieces.end()) {
         offsets.push_back(extent.offset);
@@ -152,7 +165,7 @@ LogicalResult ProgramLocalizer::forEachPiece(
                << " parts in its memory; this version does not lower that";
       const Piece &piece = at->second;
       Value offset =
-          isOneInterval(axis)
+          getPieces(axis, extent.asked) == 1 && isOneInterval(axis)
               ? extent.offset
               : getLocalOffset(axis, extent, piece, numbers[axis.getName()]);
       if (documentBegin)
@@ -191,6 +204,42 @@ static StringRef getAxisOf(LaunchOp op, StringRef letter) {
   return {};
 }
 
+/// A result that is merged into once for each piece of an axis it lacks is
+/// filled, and no launch overwrites it.
+FailureOr<DenseBoolArrayAttr>
+ProgramLocalizer::fillForPieces(LaunchOp op, ArrayRef<Value> operands,
+                                const llvm::StringSet<> &masked,
+                                bool isDocuments) {
+  if (!op.getOverwrite())
+    return DenseBoolArrayAttr();
+  auto axes = getAxesInPieces(op, operands, masked, isDocuments);
+  if (failed(axes))
+    return failure();
+  SmallVector<bool> overwrites(*op.getOverwrite());
+  for (auto [i, output] : llvm::enumerate(op.getOutputs())) {
+    bool several = llvm::any_of(*axes, [&](auto &found) {
+      auto &[axis, range] = found;
+      return getPieces(axis, range) > 1 &&
+             llvm::none_of(getDims(output), [&](DimAttr dim) {
+               return !dim.isConstant() && dim.getAxis() == axis.getName();
+             });
+    });
+    if (!overwrites[i] || !several)
+      continue;
+    overwrites[i] = false;
+    double identity = KernelSignature::getIdentity(op.getKernel(), i);
+    if (failed(forEachPiece(op, output, {}, {},
+                            [&](ArrayRef<Value> pieces, auto &) {
+                              FillOp::create(builder, op.getLoc(), pieces[0],
+                                             builder.getF64FloatAttr(identity));
+                            })))
+      return failure();
+  }
+  return llvm::is_contained(overwrites, true)
+             ? builder.getDenseBoolArrayAttr(overwrites)
+             : DenseBoolArrayAttr();
+}
+
 LogicalResult ProgramLocalizer::convert(LaunchOp op) {
   MaskAttr mask = op.getMask().value_or(MaskAttr());
   // The axes whose positions the mask speaks of.
@@ -208,6 +257,9 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
       mask ? mask.getDocuments() : ArrayRef<int64_t>();
   SmallVector<Value> operands(op.getInputs());
   llvm::append_range(operands, op.getOutputs());
+  auto overwrite = fillForPieces(op, operands, masked, !documents.empty());
+  if (failed(overwrite))
+    return failure();
   LogicalResult result = success();
   LogicalResult split = forEachPiece(
       op, operands, masked, documents,
@@ -229,9 +281,8 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
             continue;
           }
           auto &[axis, range, divisor] = found->second;
-          if (getPieces(axis, range.count) == 1)
-            at.push_back(
-                layouts.begin(axis, range.index, range.count, divisor));
+          if (getPieces(axis, range) == 1)
+            at.push_back(layouts.begin(axis, range, divisor));
           else
             result = op.emitOpError()
                      << "asks for positions of axis '" << axis.getName()
@@ -251,7 +302,7 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
                          pieces.take_front(op.getInputs().size()),
                          pieces.drop_front(op.getInputs().size()), at, within,
                          op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
-                         scratch);
+                         scratch, *overwrite);
       });
   return success(succeeded(split) && succeeded(result));
 }

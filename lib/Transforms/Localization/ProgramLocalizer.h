@@ -31,12 +31,8 @@ public:
   LogicalResult localize();
 
 private:
-  /// A part of an axis: shard `index` of `count`, or all of it.
-  struct Range {
-    Value index;
-    int64_t count = 1;
-  };
-  /// The same, with the axis in the layout that it is cut by.
+  using Range = AxisPart;
+  /// A part of an axis, with the axis in the layout that it is cut by.
   struct Shard {
     AxisAttr axis;
     Range range;
@@ -70,6 +66,7 @@ private:
   using Piece = LayoutBuilder::Piece;
 
   LogicalResult convert(Block &block);
+  LogicalResult convert(scf::IfOp op);
   LogicalResult convert(AllocOp op);
   LogicalResult convert(LeaseMemoryOp op);
   LogicalResult convert(PartOp op);
@@ -84,22 +81,32 @@ private:
   FailureOr<Range> getHeldRange(Operation *op, const Memory &memory,
                                 AxisAttr axis, Range asked);
   FailureOr<Extent> getExtent(PartOp op, const Memory &memory, DimAttr dim);
-  /// The number of shards of a cut over levels alone.
-  FailureOr<int64_t> getShards(Operation *op, CutAttr cut);
+  /// How a cut divides its axis, without a first shard.
+  Range getForm(CutAttr cut);
   /// The shard of an axis that `placement` gives to the rank at these
   /// coordinates; this rank's on levels that are not named.
-  FailureOr<Shard> getShard(Operation *op, PlacementAttr placement,
-                            StringRef axis,
-                            const llvm::StringMap<Value> &coordinates);
+  Shard getShard(Operation *op, PlacementAttr placement, StringRef axis,
+                 const llvm::StringMap<Value> &coordinates);
   Value getCoordinate(Operation *op, StringAttr level,
                       const llvm::StringMap<Value> &coordinates);
 
   Value makeView(Value bytes, Value shift, Type element, ArrayRef<Value> sizes);
   Value makeSubview(Value frame, ArrayRef<Value> offsets,
                     ArrayRef<Value> sizes);
+  Value makeStack(Value frame, int64_t slots, int64_t slotElements,
+                  ArrayRef<Value> sizes);
   /// Memory of the plan that holds tiles up to these sizes, in each slot.
   FailureOr<Value> makeBytes(Operation *op, ArrayRef<int64_t> sizes,
                              Type element, int64_t slots, int64_t &slotBytes);
+
+  /// The axes of `tiles` that are taken in pieces, with the parts asked for.
+  FailureOr<SmallVector<std::pair<AxisAttr, Range>>>
+  getAxesInPieces(Operation *op, ArrayRef<Value> tiles,
+                  const llvm::StringSet<> &always, bool isDocuments);
+  FailureOr<DenseBoolArrayAttr> fillForPieces(LaunchOp op,
+                                              ArrayRef<Value> operands,
+                                              const llvm::StringSet<> &masked,
+                                              bool isDocuments);
 
   /// Runs `body` on every piece of `tiles`: parts of them that are one interval
   /// of each axis and lie together in memory. An axis in `always` is taken

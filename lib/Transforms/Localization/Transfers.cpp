@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Localization/ProgramLocalizer.h"
 
 using namespace mlir;
@@ -41,7 +42,8 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
     Value bytes = row;
     if (axis)
       bytes = arith::MulIOp::create(
-          builder, loc, layouts.size(axis, member, members, divisor), row);
+          builder, loc, layouts.size(axis, Range{member, members}, divisor),
+          row);
     bytes =
         arith::IndexCastOp::create(builder, loc, builder.getI64Type(), bytes);
     memref::StoreOp::create(builder, loc, bytes, lengths, member);
@@ -58,16 +60,6 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
 // Redistribution
 //===----------------------------------------------------------------------===//
 
-/// The levels that cut an axis, outermost first.
-static SmallVector<StringAttr> getCutLevels(MeshOp mesh, CutAttr cut) {
-  SmallVector<StringAttr> levels;
-  for (Attribute factor : cut ? cut.getFactors() : ArrayRef<Attribute>())
-    if (auto level = dyn_cast<StringAttr>(factor))
-      if (mesh.getLevelSize(level) != 1)
-        levels.push_back(level);
-  return levels;
-}
-
 /// The levels of the mesh's on which ranks must send: those that cut the source
 /// otherwise than the target.
 static SmallVector<Attribute> getGroup(ProgramOp program, BufferType type,
@@ -79,23 +71,25 @@ static SmallVector<Attribute> getGroup(ProgramOp program, BufferType type,
     if (!before)
       continue;
     CutAttr after = to.getCut(dim.getAxis());
-    SmallVector<StringAttr> levels = getCutLevels(mesh, before);
+    SmallVector<Attribute> factors = getFactors(mesh, before);
     size_t stay = 0;
     // Shards of an outer cut are unions of those of the inner one, so what both
     // begin with stays where it is.
     if (after && before.getLayout() == after.getLayout()) {
       // Striped shards are no such unions.
-      SmallVector<StringAttr> kept = getCutLevels(mesh, after);
+      SmallVector<Attribute> kept = getFactors(mesh, after);
       Layout::Kind kind =
           (before.getLayout() ? before.getLayout()
                               : program.getAxis(dim.getAxis()).getLayout())
               .getKind();
-      bool nests = kind != Layout::Kind::Striped || levels == kept;
-      while (nests && stay < std::min(levels.size(), kept.size()) &&
-             levels[stay] == kept[stay])
+      bool nests = kind != Layout::Kind::Striped || factors == kept;
+      while (nests && stay < std::min(factors.size(), kept.size()) &&
+             factors[stay] == kept[stay])
         ++stay;
     }
-    moves.insert_range(ArrayRef(levels).drop_front(stay));
+    for (Attribute factor : ArrayRef(factors).drop_front(stay))
+      if (auto level = dyn_cast<StringAttr>(factor))
+        moves.insert(level);
   }
   SmallVector<Attribute> group;
   for (auto level : mesh.getLevels().getAsRange<LevelAttr>()) {
@@ -160,18 +154,16 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
     int64_t bound = std::numeric_limits<int64_t>::max();
     for (auto [memory, pieces] :
          {std::pair(&source, &fromPieces), {&target, &toPieces}}) {
-      FailureOr<Shard> shard =
-          getShard(op, memory->placement, dim.getAxis(), {});
-      if (failed(shard))
-        return failure();
-      pieces->push_back(getPieces(shard->axis, shard->range.count));
-      if (pieces->back() != 1 && dim.getDivisor() != 1)
+      Shard shard = getShard(op, memory->placement, dim.getAxis(), {});
+      pieces->push_back(getPieces(shard.axis, shard.range));
+      if (!isOneInterval(shard.axis) && pieces->back() != 1 &&
+          dim.getDivisor() != 1)
         return op.emitOpError()
                << "moves pieces of axis '" << dim.getAxis() << "', of which '"
                << dim.getAxis() << "/" << dim.getDivisor()
                << "' is a dimension; this version does not lower that";
-      bound = std::min(bound, getLargestSize(shard->axis, shard->range.count,
-                                             dim.getDivisor()));
+      bound = std::min(
+          bound, getLargestSize(shard.axis, shard.range, dim.getDivisor()));
     }
     largest.push_back(bound);
   }
@@ -191,11 +183,9 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
       int64_t divisor = dim.getDivisor();
       auto find = [&](const Memory &memory, const llvm::StringMap<Value> &at,
                       Value number, Value &held) {
-        Shard shard = *getShard(op, memory.placement, dim.getAxis(), at);
-        held = layouts.size(shard.axis, shard.range.index, shard.range.count,
-                            divisor);
-        return layouts.piece(shard.axis, shard.range.index, shard.range.count,
-                             number, divisor);
+        Shard shard = getShard(op, memory.placement, dim.getAxis(), at);
+        held = layouts.size(shard.axis, shard.range, divisor);
+        return layouts.piece(shard.axis, shard.range, number, divisor);
       };
       Value fromHeld, toHeld;
       Piece from = find(source, sender, fromNumbers[i], fromHeld);

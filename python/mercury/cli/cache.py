@@ -68,6 +68,35 @@ def show(key: str) -> None:
 
 
 @cache.command()
+@click.argument("key")
+@click.option("--free-memory", help="Of a rank, as 40GiB.")
+@click.option("--link", "links", multiple=True, help="A measured bandwidth: node=4GB a second.")
+@_telling
+def choose(key: str, free_memory: str | None, links: tuple[str, ...]) -> None:
+    """Say which plan of the entry KEY runs on a machine as it was found.
+
+    That is the chosen plan when what it assumes holds, else the next safe one.
+    """
+    from ..tuner import Cache, Observed  # noqa: PLC0415 (loads NumPy)
+    from ..tuner.quantity import parse_bytes  # noqa: PLC0415
+    from ..tuner.result import select_stored  # noqa: PLC0415
+
+    bandwidths = {}
+    for text in links:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise click.UsageError(f"expected --link NAME=BYTES, as node=4GB, got '{text}'")
+        bandwidths[name] = float(parse_bytes(value))
+    observed = Observed(
+        free_bytes=None if free_memory is None else parse_bytes(free_memory),
+        bandwidths=bandwidths,
+    )
+    taken = select_stored(Cache().find(key).answer, observed)
+    click.echo(taken.note or "all that the chosen plan assumes holds")
+    click.echo(taken.choice.recipe)
+
+
+@cache.command()
 @click.argument("key", required=False)
 @click.option("--all", "everything", is_flag=True, help="Forget all entries.")
 @_telling

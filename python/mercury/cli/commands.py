@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 from rich.console import Console
@@ -12,10 +11,13 @@ from rich.table import Table
 
 from .. import __version__
 from ..errors import MercuryError
+from .bench import bench
 from .cache import cache
 from .check import check
 from .explain import explain
-from .loading import make_schedule, schedule_options, text_of
+from .loading import text_of
+from .run import run
+from .simulate import simulate
 from .topology import topology
 from .tune import tune
 
@@ -29,8 +31,11 @@ def cli() -> None:
 
 
 cli.add_command(check)
+cli.add_command(bench)
 cli.add_command(cache)
 cli.add_command(explain)
+cli.add_command(run)
+cli.add_command(simulate)
 cli.add_command(topology)
 cli.add_command(tune)
 
@@ -38,55 +43,11 @@ cli.add_command(tune)
 @cli.command()
 def doctor() -> None:
     """Say what this machine can do, and what is missing."""
-    from .doctor import print_findings, run  # noqa: PLC0415 (loads the runtime)
+    from . import doctor as looks  # noqa: PLC0415 (loads the runtime)
 
-    findings = run()
-    print_findings(findings)
+    findings = looks.run()
+    looks.print_findings(findings)
     if any(finding.status == "missing" for finding in findings):
-        sys.exit(1)
-
-
-@cli.command()
-@click.argument("program")
-@schedule_options
-@click.option(
-    "--seed", default=0, type=click.IntRange(0), show_default=True, help="Of the random inputs."
-)
-@click.option(
-    "--delays",
-    default=0,
-    type=click.IntRange(0, 2**63 - 1),
-    help="Not 0: a seed for delayed, reordered messages.",
-)
-def run(program: str, seed: int, delays: int, **options: Any) -> None:
-    """Run PROGRAM on embedded ranks and compare it with float64 on one device.
-
-    PROGRAM is a shipped program (ag_gemm, attention, attention_backward,
-    decode_attention, gemm_rs, matmul) or your own:
-    my_file.py:my_program.
-    """
-    from ..runtime.sim import SimOptions  # noqa: PLC0415 (loads the compiler)
-    from ..runtime.trial import trial  # noqa: PLC0415
-
-    try:
-        scheduled = make_schedule(program, **options)
-        plan = scheduled.compile()
-        result = trial(plan, seed, SimOptions(seed=delays))
-    except MercuryError as error:
-        raise click.ClickException(text_of(error)) from None
-
-    click.echo(f"schedule    {scheduled.recipe()}")
-    for name, distance in result.errors.items():
-        verdict = "right" if distance <= result.limits[name] else "WRONG"
-        limit = result.limits[name]
-        click.echo(
-            f"{name:11} error {distance:.1e} against float64 (limit {limit:.0e}): {verdict}"
-        )
-    for level, sent in result.report.bytes_sent.items():
-        messages = result.report.messages[level]
-        click.echo(f"{level:11} {sent:,} bytes in {messages:,} messages")
-    click.echo(f"arena       {plan.arena_bytes:,} bytes a rank")
-    if not result.right:
         sys.exit(1)
 
 

@@ -13,6 +13,8 @@ import platform
 from collections.abc import Sequence
 from typing import Literal
 
+from .doctor_gpu import describe_cudnn, describe_reach
+
 __all__ = ["Finding", "print_findings", "run"]
 
 Status = Literal["ok", "missing", "optional"]
@@ -70,6 +72,7 @@ def run() -> list[Finding]:
         _memory(),
         _torch(),
         _nccl(),
+        _cudnn(),
         _cuda(),
     ]
 
@@ -244,6 +247,12 @@ def _nccl_libraries() -> list[str]:
     return names + [f"{folder}/lib/libnccl.so.2" for folder in folders]
 
 
+def _cudnn() -> Finding:
+    complete, detail, remedy = describe_cudnn()
+    status: Status = "ok" if complete else "optional"
+    return Finding(name="cuDNN", status=status, detail=detail, remedy=remedy)
+
+
 def _cuda() -> Finding:
     needed = "needed to run on GPUs; target 'sim' runs without"
     try:
@@ -269,10 +278,11 @@ def _cuda() -> Finding:
         names.append(name.value.decode(errors="replace"))
     kinds = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
     detail = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    reach = describe_reach(driver, count.value)
     return Finding(
         name="CUDA driver",
         status="ok" if names else "optional",
-        detail=f"{detail}, {', '.join(kinds) or 'no device'}",
+        detail=", ".join(filter(None, [detail, *(kinds or ["no device"]), reach])),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..dsl import Mask
-from ..dsl.builder import Buffer, Kernel
+from ..dsl.nodes import Buffer, Kernel
 from ..runtime import Plan
 from ..runtime.events import Box, Event
 

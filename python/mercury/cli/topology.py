@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from rich.console import Console
 from rich.markup import escape
@@ -62,6 +64,24 @@ def show(name: str) -> None:
             console.print(f"  not there: {', '.join(lacking)}", soft_wrap=True)
     for source in found.sources:
         console.print(f"source: {escape(source)}", style="dim", soft_wrap=True)
+
+
+@topology.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--name", help="Of the topology; that of the file when not given.")
+@click.option("--rounds", default=9, show_default=True, type=click.IntRange(1))
+def probe(file: Path, name: str | None, rounds: int) -> None:
+    """Measure this machine and write its topology to FILE.
+
+    Under torchrun, with one rank for each GPU: torchrun --nproc-per-node 2 -m mercury
+    topology probe mine.toml. A rank alone is measured without links.
+    """
+    from ..bench.probe import probe as measure  # noqa: PLC0415 (loads PyTorch)
+
+    try:
+        measure(file, name or file.stem, rounds=rounds, tell=click.echo)
+    except MercuryError as error:
+        raise click.ClickException(error.message) from None
 
 
 def _load(name: str) -> Topology:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import MercuryError
+
+if TYPE_CHECKING:
+    from ..tuner import TuneResult
 
 __all__ = ["tune"]
 
@@ -30,7 +35,12 @@ __all__ = ["tune"]
     help="Where a buffer lives outside: Q.sq=gpu, or K.sk=node+gpu. Once for each cut.",
 )
 @click.option("--memory", help="Limit of a rank, as 40GiB; the machine's when not given.")
-@click.option("--target", default="sim", show_default=True, help="Where the plan will run.")
+@click.option(
+    "--target",
+    default="sim",
+    show_default=True,
+    help="Where the plan will run; cuda measures the best on GPUs, under torchrun.",
+)
 @click.option("--time-limit", help="Of the search, as 60s or 2min.")
 @click.option("--top", default=3, show_default=True, help="How many plans are tried.")
 @click.option(
@@ -45,6 +55,11 @@ __all__ = ["tune"]
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the result to this file.",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page with all of it to this file, as out.html.",
 )
 @click.option("--script", is_flag=True, help="Print the chosen schedule as a script, too.")
 def tune(
@@ -62,13 +77,15 @@ def tune(
     max_levels: int,
     no_cache: bool,
     file: Path | None,
+    report: Path | None,
     script: bool,
 ) -> None:
     """Find the best schedule of PROGRAM on a machine.
 
     PROGRAM is a shipped program (attention, decode_attention, matmul) or your own:
-    my_file.py:my_program. Latencies are predicted, not measured. Ctrl-C ends the search;
-    the next one goes on from there.
+    my_file.py:my_program. Latencies are predicted; with --target cuda, under torchrun with
+    one rank for each GPU, the best plans are measured, too, and the fastest is chosen. Ctrl-C
+    ends the search; the next one goes on from there.
     """
     from .. import Mesh, tuner  # noqa: PLC0415 (loads the compiler)
     from .loading import parse_mask, parse_settings, program_function  # noqa: PLC0415
@@ -93,14 +110,37 @@ def tune(
         )
     except MercuryError as error:
         raise click.ClickException(str(error)) from None
+    if os.environ.get("RANK", "0") != "0":
+        return  # all ranks found the same, and one tells
     click.echo(str(found))
     if script:
         click.echo(found.script, nl=False)
+    if report is not None:
+        try:
+            _write_report(report, found, topology)
+        except MercuryError as error:
+            raise click.ClickException(str(error)) from None
+        click.echo(f"report: {report}")
     if file is not None:
         try:
             file.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise click.ClickException(f"'{file}' cannot be written: {error}") from None
+
+
+def _write_report(file: Path, found: TuneResult, topology: str) -> None:
+    """Run the plans that matter once more, on embedded ranks, and write the page."""
+    from .. import simulate  # noqa: PLC0415 (loads the compiler)
+    from ..report import check, write  # noqa: PLC0415
+
+    named = (found.chosen, found.runner_up, found.plain)
+    plans = {each.fingerprint: each for each in named if each is not None}
+    write(
+        file,
+        found,
+        simulate=lambda schedule: simulate(schedule, topology),
+        checks=[check(found, each) for each in plans.values()],
+    )
 
 
 def _boundary(texts: tuple[str, ...]) -> dict[str, dict[str, list[str]]]:

@@ -1,8 +1,9 @@
 """The language in which programs are written: meshes, axes, buffers, masks, kernels."""
 
-from .builder import Axis, Buffer, Dim, ProgramBuilder, Tile
+from .builder import ProgramBuilder
 from .mask import Mask, causal, full, window
 from .mesh import Mesh
+from .nodes import Axis, Buffer, Dim, Tile
 from .program import Program, ProgramFactory, program
 
 __all__ = [

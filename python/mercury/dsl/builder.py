@@ -2,188 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from types import EllipsisType
 from typing import Literal, overload
 
 from ..errors import ProgramError
-from .mask import Mask
-from .source import Source, here
+from .kernels import KernelBuilder
+from .nodes import Axis, Buffer, Dim, Merge, Nest, Reduced, Store, Tile, to_dim
+from .source import here
 
-__all__ = ["Axis", "Buffer", "Dim", "ProgramBuilder", "Tile"]
+__all__ = ["ProgramBuilder"]
 
 DTypes = ("bf16", "f16", "f32", "f64")
 DType = Literal["bf16", "f16", "f32", "f64"]
 MergeName = Literal["sum", "max", "softmax"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dim:
-    """One dimension of a buffer: an axis, an axis divided, or a constant."""
-
-    axis: Axis | None
-    value: int
-
-    def __str__(self) -> str:
-        if self.axis is None:
-            return str(self.value)
-        return self.axis.name + (f"/{self.value}" if self.value != 1 else "")
-
-    @property
-    def extent(self) -> int:
-        """The number of positions."""
-        return self.value if self.axis is None else self.axis.extent // self.value
-
-
-@dataclass(frozen=True, kw_only=True)
-class Axis:
-    """One named logical loop dimension; ``h / 4`` is the axis of grouped heads."""
-
-    name: str
-    extent: int
-    layout: str = "block"
-
-    def __truediv__(self, divisor: int) -> Dim:
-        if not isinstance(divisor, int) or divisor < 1 or self.extent % divisor:
-            raise ProgramError(
-                f"axis '{self.name}' of extent {self.extent} cannot be divided by "
-                f"{divisor!r}; take a whole number that divides it",
-                location=str(here()),
-            )
-        return Dim(axis=self, value=divisor)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-Index = Axis | Dim | int | slice | EllipsisType
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Tile:
-    """The piece of a buffer, or the result of a kernel, that an iteration works on."""
-
-    dims: tuple[Dim, ...]
-    dtype: str
-    source: Source
-    origin: Buffer | Kernel
-    number: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Kernel:
-    """One local computation of a nest."""
-
-    name: str
-    inputs: tuple[Tile, ...]
-    mask: Mask | None
-    scale: float | None
-    signature: str | None
-    source: Source
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Merge:
-    """How results are reduced, and over which axes."""
-
-    kind: str
-    over: tuple[Axis, ...]
-    size: int
-    once: tuple[Tile, ...]
-    source: Source
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reduced:
-    """A tile that the loops over some axes reduce."""
-
-    tile: Tile
-    merge: Merge
-    number: int
-
-
-@dataclass(kw_only=True, eq=False)
-class Store:
-    """Results on their way to their buffers."""
-
-    tiles: list[Tile]
-    buffers: list[Buffer]
-    merge: Merge | None
-    source: Source
-
-
-@dataclass(kw_only=True, eq=False)
-class Nest:
-    """Loops over axes and what they do."""
-
-    axes: list[Axis]
-    source: Source
-    ops: list[Tile | Kernel | Store] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Buffer:
-    """A named tensor whose dimensions are axes; indexing it gives a tile.
-
-    Each dimension is indexed by its axis, constant ones by ``:``; ``...`` stands for those
-    left out.
-    """
-
-    name: str
-    dims: tuple[Dim, ...]
-    dtype: str
-    output: bool
-    cut: Axis | None
-    source: Source
-    builder: ProgramBuilder
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The whole shape, in elements."""
-        return tuple(dim.extent for dim in self.dims)
-
-    def __str__(self) -> str:
-        return f"{self.name}[{', '.join(map(str, self.dims))}]"
-
-    def _check(self, index: Index | tuple[Index, ...]) -> None:
-        given = index if isinstance(index, tuple) else (index,)
-        if given.count(Ellipsis) == 1:
-            at = given.index(Ellipsis)
-            after = len(given) - at - 1
-            own = self.dims[at : len(self.dims) - after]
-            given = (*given[:at], *own, *given[at + 1 :])
-        said = ", ".join(":" if isinstance(i, slice) else str(i) for i in given)
-        wrong = len(given) != len(self.dims)
-        for position, dim in zip(given, self.dims, strict=False):
-            if isinstance(position, Axis | Dim):
-                wrong |= _to_dim(position) != dim
-            else:
-                wrong |= dim.axis is not None or position != slice(None)
-        if wrong:
-            raise ProgramError(
-                f"buffer {self} is indexed as {self.name}[{said}]; index each dimension by "
-                "its axis, and constant ones by ':'",
-                location=str(here()),
-            )
-
-    def __getitem__(self, index: Index | tuple[Index, ...]) -> Tile:
-        self._check(index)
-        return self.builder._load(self)
-
-    def __setitem__(self, index: Index | tuple[Index, ...], value: Tile | Reduced) -> None:
-        self._check(index)
-        self.builder._store(self, value)
-
-
-def _to_dim(dim: Axis | Dim | int) -> Dim:
-    if isinstance(dim, Axis):
-        return Dim(axis=dim, value=1)
-    return Dim(axis=None, value=dim) if isinstance(dim, int) else dim
-
-
-class ProgramBuilder:
+class ProgramBuilder(KernelBuilder):
     """Records a program as its function runs; the first argument of that function."""
 
     def __init__(self, name: str) -> None:
@@ -283,7 +118,7 @@ class ProgramBuilder:
                 f"the dtype of buffer '{name}' must be one of {', '.join(DTypes)}, "
                 f"got {dtype!r}"
             )
-        made = tuple(_to_dim(dim) for dim in dims)
+        made = tuple(to_dim(dim) for dim in dims)
         for dim in made:
             if dim.axis is not None and dim.axis not in self.axis_list:
                 raise self._error(
@@ -368,7 +203,7 @@ class ProgramBuilder:
         Reduced or tuple of Reduced
             As many as ``body`` gives; store each in a buffer without the axes.
         """
-        nest = self._nest()
+        nest = self._open_nest()
         self._check_loops((*nest.axes, *axes))
         nest.axes += axes
         return self.merged(body(), over=axes, merge=merge)
@@ -439,162 +274,18 @@ class ProgramBuilder:
         )
         return made if isinstance(tiles, tuple) else made[0]
 
-    # -- kernels --------------------------------------------------------------
-
-    def matmul(self, a: Tile, b: Tile) -> Tile:
-        """``a[m, k] @ b[k, n]``, a tile of dims ``[m, n]`` in float32 or wider."""
-        made = self.kernel("matmul", a, b, results=[(a.dims[0], b.dims[-1])])
-        return made[0]
-
-    def attention(
-        self,
-        q: Tile,
-        k: Tile,
-        v: Tile,
-        *,
-        scale: float,
-        mask: Mask | str | None = None,
-    ) -> tuple[Tile, Tile]:
-        """Attention of ``q[b, sq, h, d]`` over ``k[b, sk, h/g, d]``, ``v[b, sk, h/g, e]``.
-
-        Returns
-        -------
-        tuple of Tile
-            The normalised partial output ``o[b, sq, h, e]`` and its log-sum-exp
-            ``lse[b, h, sq]``, to be merged by ``"softmax"`` over ``sk``.
-        """
-        b, sq, h, _ = q.dims
-        o, lse = self.kernel(
-            "attention_fwd",
-            q,
-            k,
-            v,
-            results=[(b, sq, h, v.dims[-1]), (b, h, sq)],
-            mask=Mask.of(mask),
-            scale=scale,
-        )
-        return o, lse
-
-    def attention_sink(self, sink: Tile, like: tuple[Tile, Tile]) -> tuple[Tile, Tile]:
-        """One more logit a head, of no value: what enters a softmax merge once.
-
-        Parameters
-        ----------
-        sink
-            The logits ``[h]``.
-        like
-            The pair (o, lse) that `attention` gave.
-
-        Returns
-        -------
-        tuple of Tile
-            The partial result ``(0, sink)`` in the dims of ``like``.
-        """
-        o, lse = self.kernel("softmax_sink", sink, results=[tile.dims for tile in like])
-        return o, lse
-
-    def attention_backward(
-        self,
-        q: Tile,
-        k: Tile,
-        v: Tile,
-        o: Tile,
-        grad_o: Tile,
-        lse: Tile,
-        *,
-        scale: float,
-        mask: Mask | str | None = None,
-    ) -> tuple[Tile, Tile, Tile]:
-        """Give the gradients of `attention`, of the whole rows' ``o`` and ``lse``.
-
-        Parameters
-        ----------
-        q, k, v
-            The operands of `attention`: ``[b, sq, h, d]``, ``[b, sk, h/g, d]``,
-            ``[b, sk, h/g, e]``.
-        o, lse
-            Its results over all keys: ``[b, sq, h, e]``, ``[b, h, sq]``.
-        grad_o
-            The gradient of the loss by ``o``, of its dims.
-        scale, mask
-            As in `attention`.
-
-        Returns
-        -------
-        tuple of Tile
-            The gradients by ``q``, to be summed over ``sk``, and by ``k`` and ``v``, to be
-            summed over ``sq`` and the heads of a group.
-        """
-        grad_q, grad_k, grad_v = self.kernel(
-            "attention_bwd",
-            q,
-            k,
-            v,
-            o,
-            grad_o,
-            lse,
-            results=[q.dims, k.dims, v.dims],
-            mask=Mask.of(mask),
-            scale=scale,
-        )
-        return grad_q, grad_k, grad_v
-
-    def kernel(
-        self,
-        name: str,
-        *inputs: Tile,
-        results: Sequence[tuple[Axis | Dim | int, ...]],
-        mask: Mask | None = None,
-        scale: float | None = None,
-        signature: str | None = None,
-    ) -> tuple[Tile, ...]:
-        """Compute on tiles by a kernel's meaning.
-
-        Parameters
-        ----------
-        name
-            The kernel.
-        *inputs
-            Its operands.
-        results
-            The dims of each result.
-        mask, scale
-            For kernels over ``sq`` and ``sk``.
-        signature
-            The shapes of a kernel that Mercury does not know, as ``"m k, k n -> m n"``.
-        """
-        nest = self._nest()
-        kernel = Kernel(
-            name=name,
-            inputs=inputs,
-            mask=mask,
-            scale=scale,
-            signature=signature,
-            source=here(),
-        )
-        nest.ops.append(kernel)
-        wide = "f64" if inputs and inputs[0].dtype == "f64" else "f32"
-        return tuple(
-            Tile(
-                dims=tuple(_to_dim(dim) for dim in dims),
-                dtype=wide,
-                source=kernel.source,
-                origin=kernel,
-                number=number,
-            )
-            for number, dims in enumerate(results)
-        )
-
     # -- loads and stores -----------------------------------------------------
 
-    def _load(self, buffer: Buffer) -> Tile:
+    def load(self, buffer: Buffer) -> Tile:
+        """Record that an iteration reads a tile of a buffer; ``buffer[...]`` calls it."""
         if buffer.output:
             raise self._error(f"output '{buffer.name}' cannot be read; outputs are stored to")
         tile = Tile(dims=buffer.dims, dtype=buffer.dtype, source=here(), origin=buffer)
-        self._nest().ops.append(tile)
+        self._open_nest().ops.append(tile)
         return tile
 
-    def _store(self, buffer: Buffer, value: Tile | Reduced) -> None:
+    def store(self, buffer: Buffer, value: Tile | Reduced) -> None:
+        """Record that a result goes to a buffer; ``buffer[...] = value`` calls it."""
         if not buffer.output:
             raise self._error(f"input '{buffer.name}' cannot be stored to; declare an output")
         if not isinstance(value, Tile | Reduced):
@@ -605,7 +296,7 @@ class ProgramBuilder:
         if tile.dims != buffer.dims:
             dims = ", ".join(map(str, tile.dims))
             raise self._error(f"a result of dims [{dims}] cannot be stored to buffer {buffer}")
-        nest = self._nest()
+        nest = self._open_nest()
         merge = value.merge if isinstance(value, Reduced) else None
         for op in nest.ops:
             if isinstance(op, Store) and op.merge is not None and op.merge is merge:
@@ -624,7 +315,7 @@ class ProgramBuilder:
             if axis in axes[:number]:
                 raise self._error(f"there is a loop over axis '{axis}' already")
 
-    def _nest(self) -> Nest:
+    def _open_nest(self) -> Nest:
         if self._open is None:
             raise self._error("buffers and kernels are used inside 'with p.loops(...)'")
         return self._open

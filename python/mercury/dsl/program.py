@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec
 
 from ..errors import ProgramError
-from .builder import Buffer, Dim, Kernel, Nest, ProgramBuilder, Store, Tile
+from .builder import ProgramBuilder
 from .mesh import Mesh
+from .nodes import Buffer, Dim, Kernel, Nest, Store, Tile
 from .source import Source, here, quote
 
 __all__ = ["Boundary", "Program", "ProgramFactory", "program"]
 
-Levels = str | Sequence[str]
+# A number is a cut that stays inside a rank.
+Levels = str | Sequence[str | int]
 Boundary = Mapping[str, Mapping[str, Levels]]
 """For each buffer, the levels that each of its axes is cut over, outside the program."""
 
@@ -66,7 +68,8 @@ class Program:
             Where it will run.
         boundary
             The placement of buffers outside the program; the program's word (`cut`) where
-            none is given, else the schedule's own.
+            none is given, else the schedule's own. An axis is cut over a level or several,
+            outermost first; a number among them is a cut that stays inside a rank.
 
         Returns
         -------
@@ -219,7 +222,7 @@ class _IRBuilder:
         for axis, levels in self.boundary.get(buffer.name, {}).items():
             several = [levels] if isinstance(levels, str) else list(levels)
             if several:
-                over = ", ".join(map(_name, several))
+                over = ", ".join(_name(f) if isinstance(f, str) else str(f) for f in several)
                 cuts.append(f"{_name(axis)} -> ({over})")
         at = f" at [{', '.join(cuts)}]" if buffer.name in self.boundary else ""
         return f"#commir.binding<{_name(buffer.name)}{at}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from ..dsl import Mask, ProgramBuilder, program
-from ..dsl.builder import Axis
+from ..dsl.nodes import Axis
 from ..errors import ProgramError
 
 __all__ = ["attention", "attention_backward", "decode_attention"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dsl import Program
-from ..dsl.builder import Buffer, Kernel, Store, Tile
+from ..dsl.nodes import Buffer, Kernel, Store, Tile
 from ..errors import RunError
 from .attention import attention, attention_backward
 from .matmul import matmul

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..dsl.builder import Kernel
 from ..dsl.mesh import Mesh
+from ..dsl.nodes import Kernel
 from ..dsl.program import Program
 from ..errors import CompileError
 from . import sim

@@ -78,7 +78,10 @@ class Event:
         Of a launch: where its tiles begin among all positions, by dimension; 0 where its
         mask does not ask.
     inputs, outputs
-        What it reads and what it writes. A launch merges into its outputs.
+        What it reads and what it writes.
+    overwrites
+        Of a launch: for each output, whether it is written whatever was there; the others
+        are merged into.
     levels, members
         Of the group that it communicates in.
     to, sender
@@ -103,6 +106,7 @@ class Event:
     positions: Mapping[str, int]
     inputs: tuple[Box, ...]
     outputs: tuple[Box, ...]
+    overwrites: tuple[bool, ...] = ()
     levels: tuple[str, ...]
     members: tuple[int, ...]
     to: int | None
@@ -241,6 +245,7 @@ def _event(
         source=python_location(fields["location"]),
         inputs=tuple(map(box, fields["inputs"])),
         outputs=tuple(map(box, fields["outputs"])),
+        overwrites=tuple(map(bool, fields["overwrites"])),
         to=None if fields["to"] < 0 else fields["to"],
         sender=None if fields["from"] < 0 else fields["from"],
         **{key: fields[key] for key in (*kept, *more)},
@@ -292,8 +297,11 @@ def _name_contents(events: list[Event]) -> list[Event]:
     backward = []
     for event in reversed(forward):
         outputs = tuple(replace(b, holds=b.holds or contents.of(b)) for b in event.outputs)
-        for box in outputs if event.kind == "fill" else ():
-            contents.set(box, "")
+        for box, fresh in zip(
+            outputs, event.overwrites or [event.kind == "fill"], strict=False
+        ):
+            if fresh:
+                contents.set(box, "")
         inputs = event.inputs
         if event.kind in _MOVES and event.happens and not inputs[0].holds:
             contents.set(inputs[0], outputs[0].holds)

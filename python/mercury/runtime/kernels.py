@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from ..errors import RunError
 from . import torch_kernels
 from .dtypes import storage
+from .kernel_abi import ELEMENT_TYPES, Arguments, Entry, TileRecord, make_entry
 
-__all__ = ["Kernel", "KernelTable", "Launch", "Tile"]
-
-_ELEMENT_TYPES = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
-_FAILED = 100  # MERCURY_RT_FIRST_FREE
+__all__ = ["Kernel", "KernelTable", "Launch", "Tile", "check_kernels"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +49,8 @@ class Launch:
     inputs
         Only to be read.
     outputs
-        To be merged into: they hold the merge's identity, or what came before.
+        To be merged into: they hold the merge's identity, or what came before. In float32 or
+        float64, or in the buffer's own type where one launch makes all of the result.
     parameters
         Numbers by name: for ``attention_fwd`` its ``scale``, the global positions
         ``at_sq``, ``at_sk``, ``at_h`` and ``at_h/g`` where the tiles begin, the ``group``
@@ -80,71 +79,23 @@ class Launch:
 Kernel = Callable[[Launch], None]
 
 
-class _Tile(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("element_type", ctypes.c_int32),
-        ("rank", ctypes.c_int64),
-        ("sizes", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-    )
-
-    def view(self) -> Tile:
-        dtype = _ELEMENT_TYPES[self.element_type]
-        element = storage(dtype)
-        shape = tuple(self.sizes[: self.rank])
-        strides = tuple(stride * element.itemsize for stride in self.strides[: self.rank])
-        if 0 in shape:
-            return Tile(array=np.empty(shape, element), dtype=dtype)
-        span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        memory = (ctypes.c_char * (span + element.itemsize)).from_address(self.data)
-        return Tile(array=np.ndarray(shape, element, memory, strides=strides), dtype=dtype)
+def _view(record: TileRecord) -> Tile:
+    dtype = ELEMENT_TYPES[record.element_type]
+    element = storage(dtype)
+    shape = tuple(record.sizes[: record.rank])
+    strides = tuple(stride * element.itemsize for stride in record.strides[: record.rank])
+    if 0 in shape:
+        return Tile(array=np.empty(shape, element), dtype=dtype)
+    span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    memory = (ctypes.c_char * (span + element.itemsize)).from_address(record.data)
+    return Tile(array=np.ndarray(shape, element, memory, strides=strides), dtype=dtype)
 
 
-class _Parameter(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("integer", ctypes.c_int64),
-        ("number", ctypes.c_double),
-    )
-
-
-class _Arguments(ctypes.Structure):
-    _fields_ = (
-        ("number_of_inputs", ctypes.c_int64),
-        ("inputs", ctypes.POINTER(_Tile)),
-        ("number_of_outputs", ctypes.c_int64),
-        ("outputs", ctypes.POINTER(_Tile)),
-        ("number_of_parameters", ctypes.c_int64),
-        ("parameters", ctypes.POINTER(_Parameter)),
-    )
-
-    def launch(self) -> Launch:
-        given = self.parameters[: self.number_of_parameters]
-        return Launch(
-            inputs=tuple(tile.view() for tile in self.inputs[: self.number_of_inputs]),
-            outputs=tuple(tile.view() for tile in self.outputs[: self.number_of_outputs]),
-            parameters={
-                one.name.decode(): one.number if one.name == b"scale" else one.integer
-                for one in given
-            },
-        )
-
-
-_Function = ctypes.CFUNCTYPE(
-    ctypes.c_int32,
-    ctypes.c_void_p,
-    ctypes.POINTER(_Arguments),
-    ctypes.c_void_p,
-    ctypes.c_int64,
-)
-
-
-class _Entry(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", _Function),
-        ("user_data", ctypes.c_void_p),
+def _launch(given: Arguments) -> Launch:
+    return Launch(
+        inputs=tuple(map(_view, given.inputs[: given.number_of_inputs])),
+        outputs=tuple(map(_view, given.outputs[: given.number_of_outputs])),
+        parameters=given.numbers(),
     )
 
 
@@ -163,16 +114,11 @@ class KernelTable:
     """
 
     def __init__(self, kernels: Mapping[str, Kernel]) -> None:
-        for name, kernel in kernels.items():
-            if not callable(kernel) or "." not in name:
-                raise RunError(
-                    f"a kernel is a function by a name such as 'mine.matmul', the "
-                    f"implementation and the kernel, got {name!r}: {kernel!r}"
-                )
+        check_kernels(kernels)
         table = {**torch_kernels.KERNELS, **kernels}
         self.cause: BaseException | None = None
-        entries = [_Entry(name.encode(), self._wrap(table[name]), None) for name in table]
-        self._entries = (_Entry * len(entries))(*entries)
+        entries = [make_entry(name, self._wrap(table[name]), self._note) for name in table]
+        self._entries = (Entry * len(entries))(*entries)
         self.address = ctypes.addressof(self._entries)
 
     def __len__(self) -> int:
@@ -183,16 +129,24 @@ class KernelTable:
         """Give the kernels' names."""
         return (entry.name.decode() for entry in self._entries)
 
-    def _wrap(self, kernel: Kernel) -> Any:
-        def call(_: int, arguments: Any, message: int, message_bytes: int) -> int:
-            # An exception that leaves a ctypes callback is lost.
-            try:
-                kernel(arguments.contents.launch())
-            except BaseException as error:
-                self.cause = self.cause or error
-                text = f"{type(error).__name__}: {error}".encode()[: message_bytes - 1]
-                ctypes.memmove(message, text + b"\0", len(text) + 1)
-                return _FAILED
-            return 0
+    def _wrap(self, kernel: Kernel) -> Callable[[Arguments], None]:
+        return lambda arguments: kernel(_launch(arguments))
 
-        return _Function(call)
+    def _note(self, error: BaseException) -> None:
+        self.cause = self.cause or error
+
+
+def check_kernels(kernels: Mapping[str, object]) -> None:
+    """Refuse what is no table of functions by name.
+
+    Raises
+    ------
+    RunError
+        When a name has no implementation in it, or there is no function.
+    """
+    for name, kernel in kernels.items():
+        if not callable(kernel) or "." not in name:
+            raise RunError(
+                f"a kernel is a function by a name such as 'mine.matmul', the "
+                f"implementation and the kernel, got {name!r}: {kernel!r}"
+            )

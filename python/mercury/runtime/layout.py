@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl.builder import Buffer
 from ..dsl.mask import Mask
 from ..dsl.mesh import Mesh
+from ..dsl.nodes import Axis, Buffer
 from ..errors import RunError
 
 __all__ = ["BufferLayout", "Cut"]
@@ -168,7 +168,20 @@ class BufferLayout:
 
     def shape(self, rank: int) -> tuple[int, ...]:
         """Give the shape of the shard of a rank."""
-        return tuple(len(held) for held in self.indices(rank))
+        return tuple(
+            dim.value if dim.axis is None else self._length(rank, dim.axis, dim.value)
+            for dim in self.buffer.dims
+        )
+
+    def _length(self, rank: int, axis: Axis, divisor: int) -> int:
+        """Count what a rank holds of a dimension, without naming each position."""
+        cut = self.cuts.get(axis.name)
+        held = [(0, axis.extent)] if cut is None else self._intervals(rank, cut, axis.extent)
+        total = end = 0
+        for low, high in sorted((a // divisor, -(-b // divisor)) for a, b in held if a < b):
+            total += max(0, high - max(low, end))
+            end = max(end, high)
+        return total
 
     def permutation(self, axis: str) -> Indices:
         """Give the global positions of an axis in the order of the ranks that own them.

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl.builder import Buffer
 from ..dsl.mesh import Mesh
+from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import CompileError, RunError
 from . import events, sim
-from .compiled import compile_for
+from .compiled import Compiled, compile_for
 from .dtypes import decode, encode, storage
 from .events import Event
 from .layout import BufferLayout
@@ -63,6 +63,20 @@ class Plan:
         self._context = context  # layouts are attributes of it
         self._entry = jit.lookup(program.name)
         self._report: RunReport | None = None
+
+    @classmethod
+    def of(cls, compiled: Compiled) -> Plan:
+        """Give a compiled program the face of a plan."""
+        return cls(
+            program=compiled.program,
+            mesh=compiled.mesh,
+            layouts=compiled.layouts,
+            spmd=compiled.spmd,
+            located=compiled.located,
+            arena_bytes=compiled.arena_bytes,
+            jit=compiled.jit,
+            context=compiled.context,
+        )
 
     def __repr__(self) -> str:
         return f"<plan of {self.program.name} on {self.mesh}, arena {self.arena_bytes} bytes>"
@@ -240,17 +254,7 @@ def compile_module(module: Any, program: Program, mesh: Mesh, target: str) -> Pl
     """Lower a scheduled module to a plan; see `Schedule.compile`."""
     if target != "sim":
         raise CompileError(f"there is no target {target!r} yet; this version has 'sim'")
-    made = compile_for(target, module, program, mesh)
-    return Plan(
-        program=program,
-        mesh=mesh,
-        layouts=made.layouts,
-        spmd=made.spmd,
-        located=made.located,
-        arena_bytes=made.arena_bytes,
-        jit=made.jit,
-        context=made.context,
-    )
+    return Plan.of(compile_for(target, module, program, mesh))
 
 
 def _real(name: str, values: Any) -> Array:

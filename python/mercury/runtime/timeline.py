@@ -17,7 +17,7 @@ from ..dsl.mesh import Mesh
 from ..errors import RunError
 from .events import Event, crossed_level, messages
 
-__all__ = ["NOMINAL", "Arrow", "Slice", "Timeline", "to_chrome", "work"]
+__all__ = ["NOMINAL", "Arrow", "Slice", "Timeline", "name_tracks", "to_chrome", "work"]
 
 NOMINAL = (
     "nominal: a unit for each multiply-accumulate of a kernel and for each byte moved; "
@@ -355,11 +355,21 @@ def to_chrome(mesh: Mesh, events: Sequence[Event]) -> dict[str, Any]:
     return {
         "displayTimeUnit": "ns",
         "otherData": {"producer": "mercury explain", "times": NOMINAL},
-        "traceEvents": [*_names(mesh, tracks), *made],
+        "traceEvents": [*name_tracks(mesh, tracks), *made],
     }
 
 
-def _names(mesh: Mesh, tracks: dict[tuple[int, int], str]) -> list[dict[str, Any]]:
+def name_tracks(mesh: Mesh, tracks: dict[tuple[int, int], str]) -> list[dict[str, Any]]:
+    """Give the events of a trace that name its processes, one a rank, and their tracks.
+
+    Parameters
+    ----------
+    mesh
+        The ranks.
+    tracks
+        The name of each track, by rank and thread.
+    """
+
     def name(what: str, rank: int, thread: int, **args: object) -> dict[str, Any]:
         ends = {"ts": 0, "pid": rank, "tid": thread}
         return {"ph": "M", "name": what, **ends, "args": args}

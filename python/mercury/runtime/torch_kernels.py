@@ -36,8 +36,12 @@ def _matmul(launch: Launch) -> None:
     torch = _import_torch()
     a, b = (_tensor(torch, tile) for tile in launch.inputs)
     sums = _tensor(torch, launch.outputs[0])
-    if a.shape[1]:
+    if not a.shape[1]:
+        return
+    if sums.dtype in (torch.float32, torch.float64):
         sums.addmm_(a.to(sums.dtype), b.to(sums.dtype))
+    else:  # summed in float32, and rounded once
+        sums.add_(torch.matmul(a.to(torch.float32), b.to(torch.float32)))
 
 
 def _attention_fwd(launch: Launch) -> None:
@@ -51,7 +55,9 @@ def _attention_fwd(launch: Launch) -> None:
     q, k, v, o, lse = tiles
     given = launch.parameters
     heads = (torch.arange(q.shape[2]) + given["at_h"]) // given["group"] - given["at_h/g"]
-    q, k, v = (tile.to(o.dtype).transpose(1, 2) for tile in (q, k[:, :, heads], v[:, :, heads]))
+    q, k, v = (
+        tile.to(lse.dtype).transpose(1, 2) for tile in (q, k[:, :, heads], v[:, :, heads])
+    )
     scores = torch.matmul(q, k.transpose(2, 3)) * given["scale"]
     ahead = (torch.arange(k.shape[2]) + given["at_sk"]) - (
         torch.arange(q.shape[2])[:, None] + given["at_sq"]

@@ -7,7 +7,7 @@ from math import prod, sqrt
 
 from .. import reference
 from ..dsl import Program
-from ..dsl.builder import Store
+from ..dsl.nodes import Store
 from .dtypes import decode, encode
 from .plan import Plan
 from .sim import RunReport, SimOptions

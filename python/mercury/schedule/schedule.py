@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..dsl.mesh import Mesh
 from ..dsl.program import Boundary, Program
@@ -15,6 +15,7 @@ from .step import OPS, call_of, shift_text
 from .step import names as as_list
 
 if TYPE_CHECKING:
+    from ..cuda.plan import CudaPlan
     from ..runtime.plan import Plan
 
 __all__ = ["Schedule"]
@@ -179,6 +180,27 @@ class Schedule:
         """Let a buffer live whole on every rank of a level."""
         return self._add("replicate", f"{quote(buffer)} over {quote(level)}")
 
+    def defer(self, buffer: str, *, partial: str | None = None) -> Schedule:
+        """Merge the partial results of an output once, at the end.
+
+        Each step then writes its own, and one kernel merges them into the output's type:
+        memory for all of them, and no pass over the sum at each step.
+
+        Parameters
+        ----------
+        buffer
+            An output that is merged; of a softmax pair, either.
+        partial
+            Element type in which they wait, as ``"bf16"``; float32 when not given.
+        """
+        if partial is not None and not partial.isidentifier():
+            raise ScheduleError(
+                f"cannot defer the merge of buffer '{buffer}': partial must be a word, got "
+                f"{partial!r}",
+                location=str(here()),
+            )
+        return self._add("defer", quote(buffer) + (f" partial {partial}" if partial else ""))
+
     def split_level(self, level: str, into: Mapping[str, int]) -> Schedule:
         """See one level of the mesh as several; the last is the fastest."""
         parts = ", ".join(f"{quote(name)} = {size}" for name, size in into.items())
@@ -257,13 +279,24 @@ class Schedule:
         """Give the text of the scheduled program."""
         return str(self._module.operation.get_asm())
 
-    def compile(self, target: str = "sim") -> Plan:
+    @overload
+    def compile(self, target: Literal["sim"] = "sim") -> Plan: ...
+
+    @overload
+    def compile(self, target: Literal["cuda"]) -> CudaPlan: ...
+
+    @overload
+    def compile(self, target: str) -> Plan | CudaPlan: ...
+
+    def compile(self, target: str = "sim") -> Plan | CudaPlan:
         """Lower the program to a plan.
 
         Parameters
         ----------
         target
-            ``"sim"``: every rank a thread of this process.
+            ``"sim"``: every rank a thread of this process. ``"cuda"``: every rank a process
+            with an NVIDIA GPU; kernels that the schedule does not patch are those of cuDNN
+            and cuBLAS where PyTorch is installed, else generated.
 
         Raises
         ------
@@ -271,7 +304,11 @@ class Schedule:
             When the program needs something that is not lowered yet, or the target is
             not there.
         """
-        from ..runtime.plan import compile_module  # noqa: PLC0415 (a layer that loads more)
+        if target == "cuda":
+            from ..cuda.plan import compile_plan  # noqa: PLC0415 (a layer that loads more)
+
+            return compile_plan(self._module, self.program, self.mesh)
+        from ..runtime.plan import compile_module  # noqa: PLC0415
 
         return compile_module(self._module, self.program, self.mesh, target)
 

@@ -34,6 +34,7 @@ OPS: dict[str, tuple[tuple[str, ...], dict[str, Value | None]]] = {
     ),
     "shard": (("buffer", "axis", "levels"), {}),
     "replicate": (("buffer", "level"), {}),
+    "defer": (("buffer",), {"partial": None}),
     "split_level": (("level", "into"), {}),
 }
 

@@ -65,6 +65,10 @@ class Strategy:
             With every transform applied.
         """
         program = self.program() if program is None else program
+        return self.start(mesh, program).apply("; ".join(self.steps(mesh, program)))
+
+    def start(self, mesh: Mesh, program: Program) -> Schedule:
+        """Give a program with the boundary of this method, and no transform yet."""
         cuts = self.boundary(Levels.of(mesh))
         boundary = {
             buffer.name: {
@@ -75,4 +79,4 @@ class Strategy:
             for buffer in program.buffers
             if cuts and (not self.buffers or buffer.name in self.buffers)
         }
-        return Schedule(program, mesh, boundary).apply("; ".join(self.steps(mesh, program)))
+        return Schedule(program, mesh, boundary)

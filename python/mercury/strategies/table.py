@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dsl import Program
-from ..dsl.builder import Buffer
+from ..dsl.nodes import Buffer
 from ..errors import ScheduleError
 from ..programs import attention, decode_attention, matmul
 from .levels import Levels

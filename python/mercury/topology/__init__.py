@@ -6,6 +6,7 @@ from .kernels import KernelCurve, Work
 from .links import CAPABILITIES, DOMAINS, TRANSPORTS, Curve, Link
 from .load import load, presets
 from .machine import Machine, Topology
+from .write import dump, write
 
 __all__ = [
     "CAPABILITIES",
@@ -19,6 +20,8 @@ __all__ = [
     "Topology",
     "TopologyError",
     "Work",
+    "dump",
     "load",
     "presets",
+    "write",
 ]

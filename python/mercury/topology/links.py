@@ -26,7 +26,7 @@ CAPABILITIES = {
 DOMAINS = {
     "port": "each rank has a link of its own",
     "uplink": "the ranks of one group of the next faster level share one link",
-    "bus": "all ranks of the level share one link",
+    "bus": "all ranks of the level share one link, both ways",
 }
 
 
@@ -43,6 +43,9 @@ class Curve:
         Of a message of no bytes, in seconds.
     points
         Bytes and bytes per second, sizes increasing; at least one.
+    slowdown
+        Of each kernel that runs beside such a transfer, the part of its speed that it
+        loses: messages are kernels themselves, copy engines are not.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class Curve:
 
     latency: float
     points: tuple[tuple[float, float], ...]
+    slowdown: float = 0.0
 
     def seconds(self, size: float) -> float:
         """Give the time of a message of so many bytes."""
@@ -102,6 +106,8 @@ class Link:
         What the link can do beyond messages; see `CAPABILITIES`.
     error
         A measurement may be off by so much of the time, as 0.1.
+    signal
+        From a signal of one rank until another one sees it, in seconds.
     """
 
     name: str
@@ -111,6 +117,7 @@ class Link:
     duplex: bool = True
     capabilities: frozenset[str] = frozenset()
     error: float = 0.25
+    signal: float = 0.0
 
     def curve(self, transport: str) -> Curve:
         """Give the curve of a transport.

@@ -18,6 +18,8 @@ __all__ = ["load", "presets"]
 
 _PRESET = re.compile(r"(?P<gpu>[a-z0-9]+)-(?P<gpus>[0-9]+)x(?P<nodes>[0-9]+)")
 _MIB, _GB, _TERA, _MICRO = float(1 << 20), 1e9, 1e12, 1e6
+# NCCL's channels take some of the multiprocessors: 16 of 132 by default on NVLink.
+_SLOWDOWN = {"p2p": 0.12, "collective": 0.12}
 
 
 def presets() -> list[str]:
@@ -100,12 +102,15 @@ def _machine(fields: Fields) -> Machine:
     kernels = {name: _kernel(each) for name, each in fields.tables("kernels").items()}
     if "*" not in kernels:
         raise fields.error("kernels", "of every kernel, with '*' for those not listed")
+    launch = fields.number("launch_us", "microseconds")
     machine = Machine(
         name=fields.text("name"),
         memory=int(fields.number("memory_gib", "GiB", least=0.001) * (1 << 30)),
         copy_rate=fields.number("copy_gb_per_s", "GB/s", least=0.001) * _GB,
-        launch=fields.number("launch_us", "microseconds") / _MICRO,
+        launch=launch / _MICRO,
         kernels=kernels,
+        join=fields.number("join_us", "microseconds", default=launch) / _MICRO,
+        message_lanes=fields.word("message_lanes", ("one", "group"), "one"),
     )
     fields.done()
     return machine
@@ -140,6 +145,9 @@ def _link(fields: Fields, sizes: dict[str, int]) -> Link:
             points=tuple(
                 (at * _MIB, rate * _GB) for at, rate in each.points("curve", "MiB", "GB/s")
             ),
+            slowdown=each.number(
+                "slowdown", "", default=_SLOWDOWN.get(transport, 0.0), most=0.9
+            ),
         )
         each.done()
     if "p2p" not in transports or "collective" not in transports:
@@ -154,6 +162,7 @@ def _link(fields: Fields, sizes: dict[str, int]) -> Link:
         duplex=fields.word("duplex", ("full", "half"), "full") == "full",
         capabilities=frozenset(fields.words("capabilities", CAPABILITIES)),
         error=fields.number("error", "", default=0.25, most=1.0),
+        signal=fields.number("signal_us", "microseconds", default=latency) / _MICRO,
     )
     fields.done()
     return link

@@ -30,6 +30,11 @@ class Machine:
         Bytes read and written per second by a copy in its own memory.
     launch
         From the end of a kernel to the start of the next, in seconds.
+    join
+        From the end of a transfer to the start of a kernel that waits for it, in seconds.
+    message_lanes
+        ``"one"``: all messages of a rank follow one another. ``"group"``: those of
+        different groups of ranks do not.
     kernels
         By the kernel's meaning; ``"*"`` stands for those not listed.
     """
@@ -39,6 +44,8 @@ class Machine:
     copy_rate: float
     launch: float
     kernels: Mapping[str, KernelCurve]
+    join: float = 0.0
+    message_lanes: str = "one"
 
     def kernel(self, name: str) -> KernelCurve:
         """Give the curve of a kernel, or that of kernels not listed."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from .cache import Entry
 from .store import CacheError
 
-__all__ = ["Vote", "agree_on_entry", "agree_on_text", "alone"]
+__all__ = ["Vote", "agree_on_all", "agree_on_entry", "agree_on_text", "alone"]
 
 Vote = Callable[[str], Sequence[str]]
 """Takes this rank's text and gives the texts of all ranks, in the order of ranks, the same
@@ -49,7 +49,7 @@ def agree_on_entry(found: Entry | None, vote: Vote) -> Entry | None:
     >>> agree_on_entry(None, alone) is None
     True
     """
-    digests = _texts("" if found is None else found.digest, vote)
+    digests = agree_on_all("" if found is None else found.digest, vote)
     return found if digests[0] and len(set(digests)) == 1 else None
 
 
@@ -61,10 +61,17 @@ def agree_on_text(mine: str, vote: Vote) -> str:
     >>> agree_on_text("mine", lambda text: ["first", text])
     'first'
     """
-    return _texts(mine, vote)[0]
+    return agree_on_all(mine, vote)[0]
 
 
-def _texts(mine: str, vote: Vote) -> Sequence[str]:
+def agree_on_all(mine: str, vote: Vote) -> Sequence[str]:
+    """Take the texts of all ranks, on every rank.
+
+    Raises
+    ------
+    CacheError
+        When the vote does not give them.
+    """
     texts = list(vote(mine))
     if mine not in texts or not all(isinstance(text, str) for text in texts):
         raise CacheError(

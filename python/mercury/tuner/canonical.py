@@ -60,6 +60,7 @@ class _Plain:
     buffers: tuple[tuple[str, tuple[Cut, ...], tuple[Cut, ...]], ...]
     inputs: frozenset[str]
     patches: tuple[str, ...]
+    deferred: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, placed: Placed, links: Mapping[str, str]) -> _Plain:
@@ -79,6 +80,7 @@ class _Plain:
             ),
             inputs=placed.inputs,
             patches=placed.patches,
+            deferred=placed.deferred,
         )
 
     # -- levels that are always used together ---------------------------------
@@ -167,6 +169,7 @@ class _Plain:
             buffers=tuple((name, fold_cuts(a), fold_cuts(b)) for name, a, b in self.buffers),
             inputs=self.inputs,
             patches=self.patches,
+            deferred=self.deferred,
         )
 
     # -- names of levels ------------------------------------------------------
@@ -211,6 +214,7 @@ class _Plain:
             ),
             tuple((name, cuts(a), cuts(b)) for name, a, b in self.buffers),
             self.patches,
+            self.deferred,
         )
 
 

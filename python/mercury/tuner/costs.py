@@ -23,11 +23,11 @@ class PlanCosts:
     compute
         Of its kernels, with nothing else in their way.
     exposed
-        Communication that no kernel hides.
+        Communication that no kernel hides, and waiting for slower ranks.
     bytes_by_level
-        That a rank receives over each level of the mesh.
+        That a rank receives over each level of the mesh, on average.
     seconds_by_link
-        That each link of the topology is busy with it.
+        That the busiest part of each link of the topology is in use.
     error
         The latency may be off by so much, as 0.1.
     """

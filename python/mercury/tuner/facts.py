@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dsl import Program
-from ..dsl.builder import Buffer, Kernel, Store
+from ..dsl.nodes import Buffer, Kernel, Store
 
 __all__ = ["Facts", "Group"]
 

@@ -19,6 +19,8 @@ __all__ = ["IR_VERSION", "Key"]
 
 # Raise it when schedules of an older version may mean something else now.
 IR_VERSION = 1
+# Raise it when answers have other fields.
+ANSWER_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,12 @@ class Key:
             "target": target,
             "space": json.loads(json.dumps(asdict(options), default=list)),
             "cost": cost,
-            "versions": {"package": __version__, "ir": IR_VERSION, "abi": sim._ABI_VERSION},
+            "versions": {
+                "package": __version__,
+                "ir": IR_VERSION,
+                "abi": sim._ABI_VERSION,
+                "answer": ANSWER_VERSION,
+            },
         }
         limit = "" if memory is None else f", {memory / (1 << 30):g} GiB"
         axes = ", ".join(f"{axis.name}={axis.extent}" for axis in program.axes)

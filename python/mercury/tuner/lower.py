@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..errors import CompileError
+from ..simulator import Workload
 from .memory import boundary_bytes
 from .space import Candidate
 
@@ -36,6 +38,13 @@ class Lowered:
         """All of it."""
         return self.arena_bytes + self.boundary_bytes
 
+    @cached_property
+    def workload(self) -> Workload:
+        """What all ranks do, for the simulator; followed once, when asked for."""
+        schedule = self.candidate.schedule
+        names = [buffer.name for buffer in schedule.program.buffers]
+        return Workload(self.module, schedule.mesh, names)
+
 
 def lower(candidate: Candidate) -> Lowered:
     """Lower a candidate to its SPMD function.
@@ -45,12 +54,9 @@ def lower(candidate: Candidate) -> Lowered:
     CompileError
         When it needs something that is not lowered yet.
     """
-    from .._mlir import ir  # noqa: PLC0415 (no work at import)
-    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
 
-    module = candidate.schedule.module
-    with module.context:
-        lowered = ir.Module.parse(module.operation.get_asm())
+    lowered = _mercury.clone(candidate.schedule.module)
     done, diagnostics = _mercury.run_pipeline(lowered, "builtin.module(commir-to-spmd)")
     if not done:
         raise CompileError.from_diagnostics(diagnostics, otherwise="commir-to-spmd failed")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl.builder import Buffer
+from ..dsl.nodes import Buffer
 from .placed import Cut
 from .space import Candidate
 

@@ -76,6 +76,9 @@ class Placed:
         For each buffer, its cuts outside the program and inside.
     patches
         The implementation of each kernel, in order; empty where none was picked.
+    deferred
+        The outputs that are merged at the end, each with the type that partial results wait
+        in; empty for that of their sums.
     """
 
     levels: tuple[tuple[str, int], ...]
@@ -86,6 +89,7 @@ class Placed:
     boundary: dict[str, tuple[Cut, ...]]
     inside: dict[str, tuple[Cut, ...]]
     patches: tuple[str, ...]
+    deferred: tuple[tuple[str, str], ...] = ()
 
     def size(self, level: str) -> int:
         """Give the size of a level."""
@@ -149,6 +153,7 @@ def read_placed(schedule: Schedule) -> Placed:
     levels: tuple[tuple[str, int], ...] = ()
     nests: list[tuple[Loop, ...]] = []
     patches: list[str] = []
+    deferred: list[tuple[str, str]] = []
     boundary: dict[str, tuple[Cut, ...]] = {}
     inside: dict[str, tuple[Cut, ...]] = {}
     for op in module.body.operations:
@@ -161,7 +166,9 @@ def read_placed(schedule: Schedule) -> Placed:
             boundary[name], inside[name] = at, within
         for nest in op.body.blocks[0].operations:
             nests.append(tuple(_loop(str(loop)) for loop in nest.loops))
-            patches += [_impl(each) for each in nest.operation.regions[0].blocks[0].operations]
+            body = list(nest.operation.regions[0].blocks[0].operations)
+            patches += [_impl(each) for each in body]
+            deferred += [pair for each in body for pair in _deferred(each, list(inside))]
     return Placed(
         levels=levels,
         extents={axis.name: axis.extent for axis in schedule.program.axes},
@@ -171,6 +178,7 @@ def read_placed(schedule: Schedule) -> Placed:
         boundary=boundary,
         inside=inside,
         patches=tuple(patches),
+        deferred=tuple(sorted(deferred)),
     )
 
 
@@ -196,6 +204,15 @@ def _loop(text: str) -> Loop:
 def _impl(op: Any) -> str:
     attributes = op.operation.attributes
     return str(attributes["impl"].value) if "impl" in attributes else ""
+
+
+def _deferred(op: Any, buffers: list[str]) -> list[tuple[str, str]]:
+    """Give the buffers of a store whose merge is deferred, and their type while they wait."""
+    attributes = op.operation.attributes
+    if "deferred" not in attributes:
+        return []
+    partial = str(attributes["partial"].value) if "partial" in attributes else ""
+    return [(buffers[buffer.arg_number], partial) for buffer in op.buffers]
 
 
 class _Text:

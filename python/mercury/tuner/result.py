@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dsl import Mesh, Program
 from ..dsl.program import Boundary
 from ..runtime.plan import Plan
 from ..schedule import Schedule
+from .agree import Vote, alone
+from .assume import Assumptions, LinkSpeed, Observed, Selection, TuneWarning, select
 from .costs import PlanCosts
 from .quantity import format_bytes, format_seconds
 
-__all__ = ["Choice", "Counts", "TuneResult"]
+if TYPE_CHECKING:
+    from ..cuda.plan import CudaPlan
+
+__all__ = ["Choice", "Counts", "TuneResult", "select_stored"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +43,8 @@ class Choice:
         Memory of the fullest rank: its shards and the plan's arena.
     slow_latency, slow_link
         The latency when the link that hurts most has half its bandwidth, and that link.
+    measured_s
+        Of a run on the machine, in seconds; None when it was not measured.
     """
 
     recipe: str
@@ -47,11 +55,13 @@ class Choice:
     peak_bytes: int
     slow_latency: float
     slow_link: str
+    measured_s: float | None = None
 
     @property
     def values(self) -> tuple[float, float, float]:
         """What the Pareto set compares: latency, memory, latency with a slower link."""
-        return self.costs.latency, float(self.peak_bytes), self.slow_latency
+        latency = self.costs.latency if self.measured_s is None else self.measured_s
+        return latency, float(self.peak_bytes), self.slow_latency
 
     @property
     def rank(self) -> tuple[float | str, ...]:
@@ -69,7 +79,16 @@ class Choice:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Choice:
         """Read what `to_json` gave."""
-        return cls(**{**value, "costs": PlanCosts.from_json(value["costs"])})
+        own = {field.name: value[field.name] for field in fields(cls)}
+        return cls(**own | {"costs": PlanCosts.from_json(value["costs"])})
+
+
+def select_stored(answer: Mapping[str, Any], observed: Observed) -> Selection:
+    """Say which plan of a stored answer to run; see `mercury.tuner.select`."""
+    found = [answer["chosen"], answer["runner_up"], *answer["pareto"], answer["plain"]]
+    plans = {each["fingerprint"]: Choice.from_json(each) for each in found if each is not None}
+    links = [LinkSpeed(**link) for link in answer["links"]]
+    return select(tuple(plans.values()), links, observed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +101,8 @@ class Counts:
         Distinct schedules that were looked at.
     costed
         Those with a cost.
+    pruned
+        Those that a lower bound showed to be beaten in everything.
     illegal
         Steps that the compiler refused.
     too_large
@@ -98,6 +119,7 @@ class Counts:
 
     seen: int = 0
     costed: int = 0
+    pruned: int = 0
     illegal: int = 0
     too_large: int = 0
     refused: Mapping[str, int]
@@ -126,7 +148,7 @@ class TuneResult:
         Plans that no other beats in latency, memory and sensitivity to a slower link, the
         fastest first.
     measured
-        Whether costs were measured; else they are predicted.
+        Whether costs were measured, or the plans; else they are predicted.
     cost
         What they come from.
     counts
@@ -139,6 +161,10 @@ class TuneResult:
         That it was given, in seconds; None for none.
     from_cache
         Whether it was found in the cache.
+    links
+        How fast the links of the machine are taken to be.
+    cloud
+        Latency and memory of the plans that were compared, of many an even choice.
     """
 
     program: Program
@@ -157,6 +183,8 @@ class TuneResult:
     seconds: float
     time_limit: float | None = None
     from_cache: bool = False
+    links: tuple[LinkSpeed, ...] = ()
+    cloud: tuple[tuple[float, int], ...] = ()
 
     @property
     def schedule(self) -> Schedule:
@@ -167,9 +195,45 @@ class TuneResult:
         """Make the schedule of one of the plans."""
         return Schedule(self.program, self.mesh, self.boundary).apply(choice.recipe)
 
-    def compile(self, target: str = "sim") -> Plan:
-        """Compile the chosen schedule."""
-        return self.schedule.compile(target)
+    def compile(
+        self, target: str = "sim", observed: Observed | None = None, vote: Vote = alone
+    ) -> Plan | CudaPlan:
+        """Compile the chosen schedule, or the next safe one where the machine is another.
+
+        Parameters
+        ----------
+        target
+            Where it will run.
+        observed
+            The machine as it was found on this rank; as assumed when not given. When
+            another plan is taken, a `TuneWarning` says so in a line.
+        vote
+            Exchanges a text between ranks, when many compile together: then all take the
+            same plan, the one for the worst of them.
+
+        Raises
+        ------
+        TuneError
+            When no plan fits into what memory is free.
+        """
+        taken = self.select((observed or Observed()).agreed(vote))
+        if taken.note:
+            warnings.warn(taken.note, TuneWarning, stacklevel=2)
+        return self.schedule_of(taken.choice).compile(target)
+
+    @property
+    def plans(self) -> tuple[Choice, ...]:
+        """All plans, the chosen one first, plain library calls last."""
+        found = [self.chosen, self.runner_up, *self.pareto, self.plain]
+        return tuple({each.fingerprint: each for each in found if each is not None}.values())
+
+    def assumptions(self, choice: Choice) -> Assumptions:
+        """Say what one of the plans assumes of the machine."""
+        return Assumptions.of(choice, self.links)
+
+    def select(self, observed: Observed) -> Selection:
+        """Say which plan to run on the machine as it was found; see `mercury.tuner.select`."""
+        return select(self.plans, self.links, observed)
 
     @property
     def script(self) -> str:
@@ -181,22 +245,22 @@ class TuneResult:
     def rows(self) -> list[tuple[str, ...]]:
         """Give the table of plans, its heading first."""
         word = "latency" if self.measured else "predicted"
-        rows: list[tuple[str, ...]] = [
-            ("plan", word, "off by", "exposed", "memory", "slow link", "schedule"),
-        ]
+        timed = any(each.measured_s is not None for each in self.plans)
+        word = "predicted" if timed else word
+        head = ("plan", word, "off by", "exposed", "memory", "slow link", "schedule")
+        rows: list[tuple[str, ...]] = [(head[0], "measured", *head[1:]) if timed else head]
         named = {self.chosen.fingerprint: "chosen"}
         if self.runner_up is not None:
             named.setdefault(self.runner_up.fingerprint, "runner-up")
         if self.plain is not None:
             own = named.get(self.plain.fingerprint)
             named[self.plain.fingerprint] = f"{own}, plain" if own else "plain"
-        shown = [self.chosen, *([self.runner_up] if self.runner_up else [])]
-        shown += [*([self.plain] if self.plain else []), *self.pareto]
-        for choice in {each.fingerprint: each for each in shown}.values():
+        for choice in self.plans:
             costs = choice.costs
             rows.append(
                 (
                     named.get(choice.fingerprint, "pareto"),
+                    *([format_seconds(choice.measured_s or 0)] if timed else []),
                     format_seconds(costs.latency),
                     f"{costs.error:.0%}",
                     format_seconds(costs.exposed),
@@ -222,9 +286,13 @@ class TuneResult:
             lines.append("plain library calls: no such plan fits")
         elif self.plain.fingerprint == self.chosen.fingerprint:
             lines.append("plain library calls are the fastest here")
+        lines += self._agreement()
+        if self.links:
+            lines.append(f"assumes: {self.assumptions(self.chosen)}")
         lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())
         lines.append(
-            f"{counts.seen} schedules: {counts.costed} compared, {counts.too_large} too large, "
+            f"{counts.seen} schedules: {counts.costed} compared, "
+            f"{counts.pruned} surely slower, {counts.too_large} too large, "
             f"{refused} not lowered yet, {lacking} need what the machine lacks, "
             f"{len(counts.failed)} failed, {counts.tried} tried on embedded ranks"
         )
@@ -232,6 +300,21 @@ class TuneResult:
         where = "found in the cache" if self.from_cache else ended.get(self.ended, self.ended)
         lines.append(f"searched {where}, {self.seconds:.1f} s")
         return lines
+
+    def _agreement(self) -> list[str]:
+        """Say how far what was predicted is from what was measured."""
+        from ..bench.predict import agreement  # noqa: PLC0415 (for measured plans only)
+
+        timed = {e.recipe: e.measured_s for e in self.plans if e.measured_s is not None}
+        if len(timed) < 2:
+            return []
+        foretold = {e.recipe: e.costs.latency for e in self.plans}
+        found = agreement(foretold, timed)
+        return [
+            f"predicted against measured: {found.plans} plans, rank correlation "
+            f"{found.correlation:.2f}, first choice {found.regret:.1%} slower than the best, "
+            f"off by {found.off_by:.0%}"
+        ]
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -249,6 +332,12 @@ class TuneResult:
 
     def to_json(self) -> dict[str, Any]:
         """Give the result as plain values; the program itself is not among them."""
+
+        def plan(choice: Choice | None) -> dict[str, Any] | None:
+            if choice is None:
+                return None
+            return choice.to_json() | {"assumptions": self.assumptions(choice).to_json()}
+
         return {
             "recipe": self.chosen.recipe,
             "mesh": dict(self.mesh.levels),
@@ -256,14 +345,16 @@ class TuneResult:
             "memory": self.memory,
             "measured": self.measured,
             "cost": self.cost,
-            "chosen": self.chosen.to_json(),
-            "runner_up": self.runner_up.to_json() if self.runner_up else None,
-            "plain": self.plain.to_json() if self.plain else None,
-            "pareto": [choice.to_json() for choice in self.pareto],
+            "chosen": plan(self.chosen),
+            "runner_up": plan(self.runner_up),
+            "plain": plan(self.plain),
+            "pareto": [plan(choice) for choice in self.pareto],
             "counts": json.loads(json.dumps(asdict(self.counts))),
             "ended": self.ended,
             "seconds": self.seconds,
             "time_limit": self.time_limit,
+            "links": [asdict(link) for link in self.links],
+            "cloud": [list(point) for point in self.cloud],
         }
 
     @classmethod
@@ -291,6 +382,8 @@ class TuneResult:
             ended=value["ended"],
             seconds=value["seconds"],
             time_limit=value["time_limit"],
+            links=tuple(LinkSpeed(**link) for link in value["links"]),
+            cloud=tuple((latency, peak) for latency, peak in value["cloud"]),
         )
 
     def cached(self) -> TuneResult:

@@ -12,6 +12,7 @@ from ..errors import CompileError, MercuryError
 from ..runtime.trial import trial
 from ..schedule import Schedule
 from ..topology import Link, Topology
+from .bound import LowerBound
 from .cache import Cache
 from .costs import CostModel
 from .lower import Lowered, lower
@@ -45,6 +46,9 @@ class Search:
         The machine, and the bytes that a rank may use.
     cost
         Says what a plan costs.
+    bound
+        Says what it costs at least; None when nothing is known. Plans that cannot be among
+        the fastest, nor in the Pareto set, are then not costed.
     deadline
         When to stop, on `time.monotonic`'s clock; None for never.
     top
@@ -62,6 +66,7 @@ class Search:
         memory: int,
         cost: CostModel,
         *,
+        bound: LowerBound | None = None,
         deadline: float | None,
         top: int,
         report: Report,
@@ -69,6 +74,7 @@ class Search:
         key: str,
     ) -> None:
         self.space, self.topology, self.memory, self.cost = space, topology, memory, cost
+        self.bound = bound
         self.choices: list[Choice] = []
         self.ended = "complete"
         self.smallest: int | None = None
@@ -77,7 +83,8 @@ class Search:
         self._saved: dict[str, Any] = cache.progress(key) if cache is not None else {}
         self._unsaved: dict[str, Any] = {}
         self._last_save = time.monotonic()
-        self._seen = self._too_large = 0
+        self._seen = self._too_large = self._pruned = 0
+        self._slow: dict[str, Topology] = {}
         self._fastest: float | None = None
         self._best = ""
         self._refused: Counter[str] = Counter()
@@ -130,6 +137,8 @@ class Search:
         match outcome:
             case {"choice": value}:
                 self._add(Choice.from_json(value))
+            case {"pruned": _}:
+                self._pruned += 1
             case {"too large": peak}:
                 self._too_large += 1
                 self.smallest = min(peak, self.smallest or peak)
@@ -153,21 +162,48 @@ class Search:
             lowered = lower(candidate)
             if lowered.peak_bytes > self.memory:
                 return {"too large": lowered.peak_bytes}
+            if self.bound is not None and self._is_beaten(lowered, self.bound):
+                return {"pruned": lowered.peak_bytes}
             return {"choice": self._choice(lowered).to_json()}
         except CompileError as error:
             return {"refused": _reason(error.message)}
         except Exception as error:  # a cost model may be anybody's
             return {"failed": f"{type(error).__name__}: {error}"}
 
+    def _is_beaten(self, lowered: Lowered, bound: LowerBound) -> bool:
+        """Whether others are surely better: in everything, and as many as are tried.
+
+        Plain plans are never left out: one of them is always named.
+        """
+        candidate = lowered.candidate
+        if is_plain(candidate.placed):
+            return False
+        least = bound.of(candidate, self.topology).latency
+        faster = [each for each in self.choices if each.costs.latency < least]
+        if len(faster) < self._top:
+            return False
+        slow = max(
+            bound.of(candidate, self._slower(name)).latency for name in self._links(candidate)
+        )
+        peak = lowered.peak_bytes
+        return any(each.peak_bytes <= peak and each.slow_latency <= slow for each in faster)
+
+    def _slower(self, link: str) -> Topology:
+        """Give the machine with half the bandwidth of one link, always the same object."""
+        if link not in self._slow:
+            self._slow[link] = self.topology.slower(link, 0.5)
+        return self._slow[link]
+
+    def _links(self, candidate: Candidate) -> list[str]:
+        found = self.topology.links_of(candidate.schedule.mesh).values()
+        return list(dict.fromkeys(link.name for link in found))
+
     def _choice(self, lowered: Lowered) -> Choice:
         candidate = lowered.candidate
         costs = self.cost(lowered, self.topology)
-        names = dict.fromkeys(
-            link.name for link in self.topology.links_of(candidate.schedule.mesh).values()
-        )
         slow = [
-            (self.cost(lowered, self.topology.slower(name, 0.5)).latency, name)
-            for name in names
+            (self.cost(lowered, self._slower(name)).latency, name)
+            for name in self._links(candidate)
         ]
         worst, link = max(slow, default=(costs.latency, ""))
         return Choice(
@@ -237,6 +273,10 @@ class Search:
         errors = ", ".join(f"{name} {error:.1e}" for name, error in outcome.errors.items())
         return f"wrong on embedded ranks: error {errors} against float64"
 
+    def fail(self, choice: Choice, reason: str) -> None:
+        """Leave out a plan that failed later, on the machine."""
+        self._failed[choice.recipe] = reason
+
     # -- what is kept ---------------------------------------------------------
 
     def _keep(self, name: str, outcome: Any) -> None:
@@ -255,6 +295,7 @@ class Search:
         return Counts(
             seen=self._seen,
             costed=len(self.choices),
+            pruned=self._pruned,
             illegal=sum(self.space.illegal.values()),
             too_large=self._too_large,
             refused=dict(self._refused.most_common()),

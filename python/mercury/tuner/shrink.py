@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import lcm, prod
 
 from ..dsl import Program
-from ..dsl.builder import Axis, Buffer, Dim, Kernel, Nest, Store, Tile
+from ..dsl.nodes import Axis, Buffer, Dim, Kernel, Nest, Store, Tile
 
 __all__ = ["shrink"]
 

@@ -1,6 +1,7 @@
 """What a scheduled program moves: the rules of communication as numbers.
 
-Bytes are those that the fullest rank receives, as if all shards were of the largest size.
+Bytes are those that a rank receives, as if all shards were of the largest size, or of the
+smallest.
 A layout that changes over several levels is counted level by level, as collectives; a plan may
 send it in one exchange instead.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..dsl.builder import Buffer, Nest, Store
+from ..dsl.nodes import Buffer, Nest, Store
 from .memory import DTYPE_BYTES, shard_lengths
 from .placed import Cut, Loop
 from .space import Candidate
@@ -51,20 +52,28 @@ class Transfer:
         return self.size * self.count
 
 
-def transfers(candidate: Candidate) -> list[Transfer]:
-    """Give all transfers of a candidate."""
+def transfers(candidate: Candidate, *, smallest: bool = False) -> list[Transfer]:
+    """Give all transfers of a candidate.
+
+    Parameters
+    ----------
+    candidate
+        Any.
+    smallest
+        Count as if all shards were of the smallest size, instead of the largest.
+    """
     found: list[Transfer] = []
     program, placed = candidate.schedule.program, candidate.placed
     for buffer in program.buffers:
-        found += _Buffer(candidate, buffer).resharding()
+        found += _Buffer(candidate, buffer, smallest).resharding()
     for nest, loops in zip(program.nests, placed.nests, strict=True):
         for buffer in _loaded(nest):
-            found += _Buffer(candidate, buffer).reading(loops)
+            found += _Buffer(candidate, buffer, smallest).reading(loops)
         for store in nest.ops:
             if isinstance(store, Store) and store.merge is not None:
                 over = frozenset(axis.name for axis in store.merge.over)
                 for buffer in store.buffers:
-                    found += _Buffer(candidate, buffer).merging(loops, over)
+                    found += _Buffer(candidate, buffer, smallest).merging(loops, over)
     return [each for each in found if each.count > 0 and each.size > 0]
 
 
@@ -80,13 +89,14 @@ def _loaded(nest: Nest) -> list[Buffer]:
 class _Buffer:
     """One buffer of a candidate."""
 
-    def __init__(self, candidate: Candidate, buffer: Buffer) -> None:
+    def __init__(self, candidate: Candidate, buffer: Buffer, smallest: bool) -> None:
         self.buffer, self.placed = buffer, candidate.placed
+        self._smallest = smallest
         self.sizes = {level: size for level, size in self.placed.levels if size > 1}
         self.axes = frozenset(d.axis.name for d in buffer.dims if d.axis is not None)
 
     def bytes(self, cuts: Mapping[str, tuple[str | int, ...]], width: int = 0) -> float:
-        """Give the bytes of the largest shard of some cuts."""
+        """Give the bytes of the largest shard of some cuts, or of the smallest."""
         found: float = width or DTYPE_BYTES[self.buffer.dtype]
         for dim in self.buffer.dims:
             if dim.axis is None:
@@ -96,7 +106,7 @@ class _Buffer:
             lengths = shard_lengths(
                 self.placed.levels, factors, dim.axis.extent, dim.value, dim.axis.layout
             )
-            found *= float(lengths.max(initial=0))
+            found *= float(lengths.min() if self._smallest else lengths.max(initial=0))
         return found
 
     # -- R7 -------------------------------------------------------------------
@@ -150,6 +160,9 @@ class _Buffer:
         shift = ring.shift
         assert shift is not None
         runs, hops = self._runs(loops, ring, self.axes), self.sizes[level] - 1
+        if self._smallest and shift.link:
+            width = DTYPE_BYTES[self.buffer.dtype]
+            held *= min(width, DTYPE_BYTES.get(shift.link, width)) / width
         transport = "pull" if shift.reads == "pull" else "p2p"
         if transport == "pull":
             # Parts come straight from their owners: those of another group of this level
@@ -190,6 +203,9 @@ class _Buffer:
             level: axis for level, axis in places.items() if _is_parallel(loops, axis, level)
         }
         width = max(4, DTYPE_BYTES[self.buffer.dtype])
+        waiting = dict(self.placed.deferred).get(self.buffer.name, "")
+        if self._smallest and waiting:
+            width = DTYPE_BYTES.get(waiting, width)
         reduced = [
             level
             for loop in loops

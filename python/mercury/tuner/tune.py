@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -14,18 +14,24 @@ from ..dsl.program import Boundary
 from ..errors import MercuryError
 from ..topology import Topology, load
 from .agree import Vote, agree_on_entry, agree_on_text, alone
+from .assume import LinkSpeed
 from .bound import LowerBound
 from .cache import Cache, Entry
 from .costs import CostModel
+from .guard import Guarded
 from .key import Key
+from .measured import Measure, measure_finalists
 from .progress import Report, on_terminal
-from .quantity import TuneError, parse_bytes, parse_seconds
-from .result import TuneResult
+from .quantity import TuneError, format_bytes, parse_bytes, parse_seconds
+from .result import Choice, TuneResult
 from .search import Search
+from .simulated import Simulated
 from .space import Space, SpaceOptions
 from .store import CacheError, CacheWarning
 
 __all__ = ["tune"]
+
+_CLOUD = 400  # points
 
 
 def tune(
@@ -37,33 +43,31 @@ def tune(
     memory: str | int | None = None,
     target: str = "sim",
     time_limit: str | float | None = None,
+    candidate_limit: str | float = 30.0,
     cost: CostModel | None = None,
+    prune: bool = True,
     options: SpaceOptions | None = None,
     top: int = 3,
     cache: Cache | bool = True,
+    measure: Measure | None = None,
     vote: Vote = alone,
     progress: Callable[[], AbstractContextManager[Report]] = on_terminal,
 ) -> TuneResult:
     """Find the fastest schedule of a program that fits a machine.
 
     Every distinct schedule is made and lowered. Those that need what the machine lacks, or
-    more memory than the limit, are left out. The others are compared by their cost, and the
+    more memory than the limit, are left out. The others are compared by simulation, and the
     fastest, the plain one and the Pareto set are run on embedded ranks, on a small program
     of the same kind, and compared with float64. A schedule that fails does not end the
     search. Plain library calls (gather, compute, merge) always take part, and may win.
 
     What is predicted, and how
     --------------------------
-    Until a simulator or the machine itself is the cost model, costs are a *bound from
-    curves*, not a simulation: see `mercury.tuner.bound` for what it leaves out. Traffic is
-    counted as plans move it on one level; where a buffer is laid out anew over several, it
-    is counted level by level, which may be more or less than the exchange that the plan
-    makes. Memory is that of the lowered plan.
-    Overlap is taken to be perfect, no rank to be late, and no kernel to be slowed by a
-    transfer. With measured curves (``h200`` inside one host) the bound was within 20% of
-    six measured times of attention over long sequences; over short ones and for products
-    it was off by up to half, in both directions. Other
-    presets are datasheet figures. Read the order of the plans, not the digits; ``off by``
+    Costs are *predicted* by simulating what all ranks of the lowered plan do; see
+    `mercury.simulate` for what that leaves out. What a lower bound shows to be slower than
+    others, and no better in memory or with a slower link, is not simulated: that never
+    changes the result. Only the curves of ``h200`` inside one host were measured, other
+    presets are figures of datasheets. Read the order of the plans, not the digits; ``off by``
     is what the curves themselves may be off by.
 
     Parameters
@@ -79,18 +83,27 @@ def tune(
     memory
         Limit of a rank, as ``"40GiB"`` or in bytes; the machine's when not given.
     target
-        Where the plan will run: ``"sim"``.
+        Where the plan will run: ``"sim"``, or ``"cuda"``. On GPUs the plans that the result
+        names are measured, each on all ranks, and the fastest is chosen; see ``measure``.
     time_limit
         Of the search, as ``"60s"``; the best until then is the result, and asking again
         with more time goes on from there. Ctrl-C does the same.
+    candidate_limit
+        That a cost model of yours may take for one candidate, as ``"30s"``; one that hangs is
+        listed as failed, and the search goes on.
     cost
-        The cost model; the bound when not given.
+        The cost model; the simulator when not given.
+    prune
+        Whether a lower bound spares simulations; the result is the same.
     options
         What the space holds.
     top
         How many of the fastest plans are tried before one is chosen.
     cache
         Where results are kept; True for the user's cache, False for none.
+    measure
+        Times schedules on the machine (see `Measure`); `mercury.bench.tuning.on_gpus` under
+        torchrun, when none is given and the target is ``"cuda"``.
     vote
         Exchanges a text between ranks (see `Vote`), when many processes ask together:
         then all take the cache or none, and all choose what the first chose.
@@ -121,14 +134,20 @@ def tune(
     started = time.monotonic()
     machine = topology if isinstance(topology, Topology) else load(topology)
     ranks = machine.mesh if mesh is None else mesh
-    if target != "sim":
-        raise TuneError(f"there is no target {target!r} yet; this version has 'sim'")
+    if target not in ("sim", "cuda"):
+        raise TuneError(f"there is no target {target!r}; targets are 'sim' and 'cuda'")
     if top < 1:
         raise TuneError(f"at least one plan must be tried, got top={top}")
     links = machine.links_of(ranks)
     limit = machine.machine.memory if memory is None else parse_bytes(memory)
     seconds = None if time_limit is None else parse_seconds(time_limit)
-    own_cost = cost or LowerBound()
+    if target == "cuda" and measure is None:
+        from ..bench.tuning import on_gpus  # noqa: PLC0415 (loads PyTorch)
+
+        measure, vote = on_gpus(ranks)
+    deadline = None if seconds is None else started + seconds
+    patience = parse_seconds(candidate_limit)
+    own_cost = Simulated() if cost is None else Guarded(cost, patience, deadline)
     own_options = options or SpaceOptions()
     key = Key.of(
         program,
@@ -158,14 +177,18 @@ def tune(
             machine,
             limit,
             own_cost,
-            deadline=None if seconds is None else started + seconds,
+            bound=LowerBound() if cost is None and prune else None,
+            deadline=deadline,
             top=top,
             report=report,
             cache=store.cache,
             key=key.hash,
         )
         search.run()
-    mine = _result(search, started, seconds)
+    named = [each for each in search.finalists() if search.is_right(each)]
+    if measure is not None:
+        named = measure_finalists(search, measure, vote)
+    mine = _result(search, named, started, seconds, measured=measure is not None)
     # A rank that stopped earlier must not choose otherwise.
     text = "" if mine is None else json.dumps(mine.to_json(), sort_keys=True)
     chosen = agree_on_text(text, vote)
@@ -176,11 +199,17 @@ def tune(
     return TuneResult.from_json(answer, program, ranks, boundary)
 
 
-def _result(search: Search, started: float, limit: float | None) -> TuneResult | None:
-    finalists = [each for each in search.finalists() if search.is_right(each)]
-    if not finalists:
+def _result(
+    search: Search,
+    named: list[Choice],
+    started: float,
+    limit: float | None,
+    *,
+    measured: bool,
+) -> TuneResult | None:
+    if not named:
         return None
-    finalists.sort(key=lambda each: each.rank)
+    finalists = sorted(named, key=lambda each: each.rank)
     space = search.space
     return TuneResult(
         program=space.program,
@@ -192,13 +221,24 @@ def _result(search: Search, started: float, limit: float | None) -> TuneResult |
         runner_up=finalists[1] if len(finalists) > 1 else None,
         plain=next((each for each in finalists if each.plain), None),
         pareto=tuple(search.front(finalists)),
-        measured=search.cost.measured,
+        measured=measured or search.cost.measured,
         cost=search.cost.name,
         counts=search.counts(),
         ended=search.ended,
         seconds=time.monotonic() - started,
         time_limit=limit,
+        links=tuple(LinkSpeed.of(link) for link in search.topology.links),
+        cloud=_cloud(search.choices),
     )
+
+
+def _cloud(choices: Iterable[Choice]) -> tuple[tuple[float, int], ...]:
+    """Give what a picture of all plans shows: of points that lie together, one."""
+    points = {
+        (float(f"{each.costs.latency:.3g}"), int(float(f"{each.peak_bytes:.3g}")))
+        for each in choices
+    }
+    return tuple(sorted(points)[:: max(1, -(-len(points) // _CLOUD))])
 
 
 def _nothing(search: Search) -> TuneError:
@@ -212,8 +252,15 @@ def _nothing(search: Search) -> TuneError:
     for reason, count in [*counts.lacking.items(), *counts.refused.items()]:
         why.append(f"{count}: {reason}")
     why += [f"{recipe}: {reason}" for recipe, reason in list(counts.failed.items())[:5]]
+    first = "no schedule is left; give more time, another mesh or another boundary"
+    if counts.too_large and search.smallest is not None and not search.choices:
+        limit, needed = format_bytes(search.memory), format_bytes(search.smallest)
+        first = (
+            f"no plan fits into {limit}; the smallest needs {needed}; give more memory, more "
+            "ranks or another boundary"
+        )
     return TuneError(
-        "no schedule is left; give more memory or time, another mesh or another boundary",
+        first,
         notes=[("", text) for text in why],
     )
 

@@ -1,133 +1,131 @@
-"""How much a rank computes: launches, arithmetic, and what a mask leaves of it."""
+"""How much a rank computes at least: arithmetic, what a mask leaves of it, and merges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, prod
+from math import prod
 
 import numpy as np
 
 from ..dsl import Mask
-from ..dsl.builder import Dim, Kernel, Store, Tile
-from ..topology import Machine, Work
+from ..dsl.nodes import Dim, Kernel, Store, Tile
+from ..topology import KernelCurve, Machine, Work
 from .memory import DTYPE_BYTES, shard_intervals, shard_lengths
 from .placed import Loop, Placed
 from .space import Candidate
 
-__all__ = ["compute_seconds", "visible_share"]
+__all__ = ["is_masked", "least_compute_seconds", "visible_share"]
 
 Intervals = tuple[tuple[int, int], ...]
+# What a library hands over as a partial result has no narrower elements.
+_LEAST_BYTES = 2
 
 
-def compute_seconds(candidate: Candidate, machine: Machine) -> tuple[float, float]:
-    """Give the time of a rank's kernels, and by how much of it they may be off."""
+def least_compute_seconds(candidate: Candidate, machine: Machine) -> float:
+    """Give a time that the fullest rank's kernels and merges need at least."""
     program, placed = candidate.schedule.program, candidate.placed
-    total = off = 0.0
+    total = 0.0
     for nest, loops in zip(program.nests, placed.nests, strict=True):
-        steps = prod(loop.parts for loop in loops if not loop.levels)
-        extents = _tile_extents(placed, loops)
-        for kernel in nest.ops:
-            if isinstance(kernel, Kernel):
-                seconds = _kernel(kernel, placed, loops, extents, steps, machine)
-                total += seconds
-                off += seconds * machine.kernel(kernel.name).error
-            elif isinstance(kernel, Store) and kernel.merge is not None:
-                total += _merges(kernel, loops, extents, steps, machine)
-    return total, off / total if total else 0.0
+        tiles = _Tiles(placed, loops)
+        masked = any(is_masked(op) for op in nest.ops if isinstance(op, Kernel))
+        for op in nest.ops:
+            if isinstance(op, Kernel):
+                total += _kernel(op, placed, loops, tiles, machine)
+            elif isinstance(op, Store) and op.merge is not None and not masked:
+                total += _merges(op, loops, tiles, machine)
+    return total
 
 
-def _tile_extents(placed: Placed, loops: tuple[Loop, ...]) -> dict[str, float]:
-    """Give the positions of each axis in the tile of one step, on the fullest rank."""
-    levels: dict[str, tuple[str, ...]] = {}
-    steps: dict[str, int] = {}
-    for loop in loops:
-        spread = placed.levels_of_axes(loop)
-        for axis in loop.axes:
-            levels[axis] = (*levels.get(axis, ()), *spread[axis])
-            own = loop.parts if len(loop.axes) == 1 and not loop.levels else 1
-            steps[axis] = steps.get(axis, 1) * own
-    return {
-        axis: float(
-            shard_lengths(
-                placed.levels, own, placed.extents[axis], 1, placed.layouts[axis]
-            ).max(initial=0)
-        )
-        / steps[axis]
-        for axis, own in levels.items()
-    }
+def is_masked(kernel: Kernel) -> bool:
+    """Whether a mask hides pairs of a kernel."""
+    return kernel.mask is not None and str(kernel.mask) != "full"
 
 
-def _size(tile: Tile, extents: Mapping[str, float]) -> float:
-    return prod(_dim(dim, extents) for dim in tile.dims)
+class _Tiles:
+    """The tiles of a nest's steps on the fullest rank: how many, and their mean extents."""
+
+    def __init__(self, placed: Placed, loops: tuple[Loop, ...]) -> None:
+        levels: dict[str, tuple[str, ...]] = {}
+        parts: dict[str, int] = {}
+        for loop in loops:
+            spread = placed.levels_of_axes(loop)
+            for axis in loop.axes:
+                levels[axis] = (*levels.get(axis, ()), *spread[axis])
+                own = loop.parts if len(loop.axes) == 1 and not loop.levels else 1
+                parts[axis] = parts.get(axis, 1) * own
+        self.steps = prod(loop.parts for loop in loops if not loop.levels)
+        self.extents: dict[str, float] = {}
+        # Pieces of a tile are launched by themselves.
+        self.even = all(loop.shift is None or loop.shift.chunks == 1 for loop in loops)
+        for axis, over in levels.items():
+            extent = placed.extents[axis]
+            lengths = shard_lengths(placed.levels, over, extent, 1, placed.layouts[axis])
+            most = int(lengths.max(initial=0))
+            # All parts of all shards are alike when their number divides the axis.
+            shards = prod(placed.size(level) for level in over)
+            self.even &= extent % (shards * parts[axis]) == 0
+            self.even &= placed.layouts[axis] == "block"
+            self.extents[axis] = most / parts[axis]
+
+    def dim(self, dim: Dim) -> float:
+        """Give the mean size of a dimension."""
+        if dim.axis is None:
+            return float(dim.value)
+        return self.extents.get(dim.axis.name, float(dim.axis.extent)) / dim.value
+
+    def elements(self, tile: Tile) -> float:
+        """Give the mean number of a tile's elements."""
+        return prod(self.dim(dim) for dim in tile.dims)
 
 
 def _kernel(
-    kernel: Kernel,
-    placed: Placed,
-    loops: tuple[Loop, ...],
-    extents: Mapping[str, float],
-    steps: int,
-    machine: Machine,
+    kernel: Kernel, placed: Placed, loops: tuple[Loop, ...], tiles: _Tiles, machine: Machine
 ) -> float:
     curve = machine.kernel(kernel.name)
-    share = 1.0
-    if kernel.name == "attention_fwd":
+    if kernel.name in ("attention_fwd", "attention_bwd"):
         q, k, v = kernel.inputs[:3]
-        b, sq, h, d = (_dim(dim, extents) for dim in q.dims)
-        sk, dv = _dim(k.dims[1], extents), _dim(v.dims[-1], extents)
-        work = Work(flops=2 * b * h * sq * sk * (d + dv), rows=sq, batch=b * h)
-        if kernel.mask is not None and str(kernel.mask) != "full":
+        b, sq, h, d = map(tiles.dim, q.dims)
+        sk, dv = tiles.dim(k.dims[1]), tiles.dim(v.dims[-1])
+        backward = kernel.name == "attention_bwd"
+        width = 3 * d + 2 * dv if backward else d + dv
+        flops = 2 * b * h * sq * sk * width
+        work = Work(flops=flops, rows=sk if backward else sq, batch=b * h)
+        if is_masked(kernel):
             queries, keys = q.dims[1].axis, k.dims[1].axis
+            assert kernel.mask is not None
             if queries is not None and keys is not None:
-                share = visible_share(placed, loops, kernel.mask, queries.name, keys.name)
+                flops *= visible_share(placed, loops, kernel.mask, queries.name, keys.name)
+            return _fastest(curve, flops * tiles.steps)
     elif kernel.name == "matmul":
         a, b_ = kernel.inputs[:2]
-        m, k_ = _dim(a.dims[0], extents), _dim(a.dims[-1], extents)
-        n = _dim(b_.dims[-1], extents)
-        work = Work(flops=2 * m * n * k_, rows=m, columns=n)
+        m, inner, n = tiles.dim(a.dims[0]), tiles.dim(a.dims[-1]), tiles.dim(b_.dims[-1])
+        work = Work(flops=2 * m * n * inner, rows=m, columns=n)
     else:
         # Of a kernel that is not known: every operand once through memory.
-        moved = sum(_size(tile, extents) * DTYPE_BYTES[tile.dtype] for tile in kernel.inputs)
-        return steps * (curve.overhead + moved / machine.copy_rate + machine.launch)
-    # A tile that the mask hides is skipped; what is left is spread over the others.
-    launches = max(1, ceil(steps * min(1.0, share)))
-    flops = work.flops * steps * share / launches
-    one = curve.seconds(
-        Work(
-            flops=flops,
-            rows=work.rows,
-            columns=work.columns,
-            batch=work.batch,
-            masked=share < 1,
-        )
-    )
-    return launches * (one + machine.launch)
+        moved = sum(tiles.elements(tile) * DTYPE_BYTES[tile.dtype] for tile in kernel.inputs)
+        return tiles.steps * moved / machine.copy_rate
+    if not tiles.even:
+        return _fastest(curve, work.flops * tiles.steps)
+    one = curve.seconds(work)
+    return tiles.steps * (one + machine.launch) if one else 0.0
 
 
-def _dim(dim: Dim, extents: Mapping[str, float]) -> float:
-    if dim.axis is None:
-        return float(dim.value)
-    return max(1.0, extents.get(dim.axis.name, dim.axis.extent) / dim.value)
+def _fastest(curve: KernelCurve, flops: float) -> float:
+    """Give the time of some work that launches of any size share."""
+    return flops / max(rate for _, rate in curve.points)
 
 
-def _merges(
-    store: Store,
-    loops: tuple[Loop, ...],
-    extents: Mapping[str, float],
-    steps: int,
-    machine: Machine,
-) -> float:
-    """Merging partial results: each but the first is read, and the sum read and written."""
+def _merges(store: Store, loops: tuple[Loop, ...], tiles: _Tiles, machine: Machine) -> float:
+    """Merging partial results: each but the first is read. A sum is made as it goes."""
     assert store.merge is not None
     over = {axis.name for axis in store.merge.over}
     reducing = prod(loop.parts for loop in loops if not loop.levels and set(loop.axes) & over)
-    if reducing == 1:
+    if reducing == 1 or store.merge.kind == "sum":
         return 0.0
-    tile = sum(_size(each, extents) * DTYPE_BYTES[each.dtype] for each in store.tiles)
-    merges = steps - steps / reducing
-    return merges * (3 * tile / machine.copy_rate + machine.launch)
+    elements = sum(tiles.elements(each) for each in store.tiles)
+    merges = tiles.steps - tiles.steps / reducing
+    return merges * elements * _LEAST_BYTES / machine.copy_rate
 
 
 def visible_share(

@@ -1195,3 +1195,83 @@ commir.program @program on @mesh axes(i = 8, j = 6) inputs(%A: !commir.buffer<[i
     commir.store %a to %C once(%a : !commir.tile<[i], f32>) : !commir.tile<[i], f32> to !commir.buffer<[i], f32>
   }
 }
+
+// -----
+
+// CONSTRAINT: part.stack
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[b, sk], f32>) outputs() {
+  %r = commir.group_rank "gpu"
+  // expected-error@below {{a stack must be of 1 to 2^20 slots, and of no single one, got 0}}
+  %p = commir.part %K stack 0 [] : !commir.buffer<[b, sk], f32> -> !commir.tile<[b, sk], f32>
+}
+
+// -----
+
+// CONSTRAINT: part.stack
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[b, sk], f32>) outputs() {
+  %r = commir.group_rank "gpu"
+  // expected-error@below {{a stack must be of 1 to 2^20 slots, and of no single one, got 2 and a slot}}
+  %p = commir.part %K slot %r stack 2 [] : !commir.buffer<[b, sk], f32> -> !commir.tile<[2, b, sk], f32>
+}
+
+// -----
+
+// CONSTRAINT: part.tile
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[b, sk], f32>) outputs() {
+  %r = commir.group_rank "gpu"
+  // expected-error@below {{must give the tile of its buffer, '!commir.tile<[2, b, sk], f32>', got '!commir.tile<[b, sk], f32>'}}
+  %p = commir.part %K stack 2 [] : !commir.buffer<[b, sk], f32> -> !commir.tile<[b, sk], f32>
+}
+
+// -----
+
+// CONSTRAINT: launch.overwrite
+func.func @overwrite_of_another_number(%a: memref<?xf32>) {
+  // expected-error@below {{overwrite must have an entry for each result, got 2 for 1}}
+  commir.launch "f" ins() outs(%a : memref<?xf32>) at() {overwrite = array<i1: true, true>}
+  return
+}
+
+// -----
+
+// CONSTRAINT: store.deferred
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8) inputs(%A: !commir.buffer<[i], f32>) outputs(%C: !commir.buffer<[i], f32>) {
+  commir.for i {
+    %a = commir.load %A : !commir.buffer<[i], f32>
+    %c = commir.kernel "copy"(%a) signature("m -> m") : (!commir.tile<[i], f32>) -> !commir.tile<[i], f32>
+    // expected-error@below {{a merge to defer must be that of a reduced result}}
+    commir.store %c to %C deferred : !commir.tile<[i], f32> to !commir.buffer<[i], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: store.partial
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    // expected-error@below {{partial must be the float type of deferred partial results, got 'bf16', not deferred}}
+    commir.store %c to %C merge(sum) over(k) partial(bf16) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: store.partial
+commir.mesh @mesh(gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    // expected-error@below {{partial must be the float type of deferred partial results, got 'i32'}}
+    commir.store %c to %C merge(sum) over(k) deferred partial(i32) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

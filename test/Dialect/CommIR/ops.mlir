@@ -362,6 +362,9 @@ commir.program @alloc_and_part on @cluster axes(b = 2, sk = 8)
   // CHECK: commir.part %[[S]] slot %[[R:.*]] [b : %[[R]] of 2, sk : %[[R]] of 4]
   %1 = commir.part %s slot %r [b : %r of 2, sk : %r of 4]
       : !commir.buffer<[b, sk], f32> -> !commir.tile<[b, sk], f32>
+  // CHECK: commir.part %[[S]] stack 2 [sk : %[[R]] of 4] : !commir.buffer<[b, sk], f32> -> !commir.tile<[2, b, sk], f32>
+  %2 = commir.part %s stack 2 [sk : %r of 4]
+      : !commir.buffer<[b, sk], f32> -> !commir.tile<[2, b, sk], f32>
 }
 
 // CHECK-LABEL: commir.program @exchange
@@ -432,6 +435,9 @@ commir.program @launch on @cluster axes(i = 8)
   commir.launch "g" ins() outs(%m : memref<4xf32>) at()
   // CHECK: commir.launch "g" ins() outs(%[[M]] : memref<4xf32>) at() impl("torch")
   commir.launch "g" ins() outs(%m : memref<4xf32>) at() impl("torch")
+  // CHECK: commir.launch "g" ins() outs(%[[M]], %[[M]] : memref<4xf32>, memref<4xf32>) at() {overwrite = array<i1: true, false>}
+  commir.launch "g" ins() outs(%m, %m : memref<4xf32>, memref<4xf32>) at()
+      {overwrite = array<i1: true, false>}
 }
 
 // CHECK-LABEL: commir.program @memory_and_status
@@ -460,5 +466,25 @@ commir.program @grouped_and_once on @cluster axes(i = 8, h = 8)
     // CHECK: commir.store %{{.*}} to %C merge(sum) over(i, h) once(%{{.*}} : !commir.tile<[h/4], f32>) : !commir.tile<[h/4], f32> to !commir.buffer<[h/4], f32>
     commir.store %c to %C merge(sum) over(i, h) once(%o : !commir.tile<[h/4], f32>)
         : !commir.tile<[h/4], f32> to !commir.buffer<[h/4], f32>
+  }
+}
+
+// CHECK-LABEL: commir.program @deferred
+commir.program @deferred on @cluster axes(i = 8, j = 6, k = 4)
+    inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>, %D: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    %d = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    // CHECK: commir.store %{{.*}} to %C merge(sum) over(k) deferred : !commir.tile
+    commir.store %c to %C merge(sum) over(k) deferred
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+    // CHECK: commir.store %{{.*}} to %D merge(sum) over(k) deferred partial(bf16) : !commir.tile
+    commir.store %d to %D merge(sum) over(k) deferred partial(bf16)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }

@@ -8,7 +8,7 @@
 // A shared library with the functions that the runtime calls, working on host
 // memory. Each device is one thread that takes work from its streams in random
 // order, so what no event orders is soon done in the wrong order. Ranks are
-// threads of one process, each with a device of its own.
+// threads of one process or processes, each with a device of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +38,9 @@ void fake_cuda_define(const char *name, int arguments,
 /// Memory of a device, without a context.
 int fake_cuda_allocate(void **memory, uint64_t bytes);
 void fake_cuda_free(void *memory);
+
+/// Puts work into a stream, as fake_cuda_call() for those who are no C++.
+void fake_cuda_enqueue(void *stream, void (*body)(void *data), void *data);
 
 /// A stream of a device, and waiting for it.
 void *fake_cuda_stream(int device);

@@ -10,16 +10,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeDevice.h"
+#include "FakeMemory.h"
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 using namespace fake;
 
 namespace {
-struct Allocation {
-  size_t bytes;
-  unsigned long long buffer;
-};
 struct Kernel {
   int arguments;
   void (*body)(void **arguments);
@@ -31,11 +29,10 @@ struct FailPoint {
 /// All that is not a device's, under one lock.
 struct Process {
   std::mutex mutex;
-  std::map<DevicePtr, Allocation> allocations;
   std::map<std::string, Kernel> kernels;
   std::map<std::string, FailPoint> failPoints;
-  unsigned long long buffers = 0;
-  int64_t mappings = 0, events = 0, streams = 0;
+  std::map<DevicePtr, Shared> mappings;
+  int64_t ownMappings = 0, events = 0, streams = 0;
   int version = 13000;
 };
 } // namespace
@@ -82,6 +79,10 @@ extern "C" {
 Result cuMemAlloc_v2(DevicePtr *address, size_t bytes);
 Result cuMemFree_v2(DevicePtr address);
 
+void fake_cuda_enqueue(void *stream, void (*body)(void *data), void *data) {
+  fake_cuda_call(stream, [=] { body(data); });
+}
+
 void fake_cuda_set_version(int version) { process().version = version; }
 void fake_cuda_fail(const char *function, int nth, int result) {
   std::lock_guard lock(process().mutex);
@@ -113,8 +114,8 @@ void fake_cuda_free(void *memory) {
 }
 int64_t fake_cuda_count_objects(void) {
   std::lock_guard lock(process().mutex);
-  return process().allocations.size() + process().mappings + process().streams +
-         process().events;
+  return countAllocations() + process().mappings.size() +
+         process().ownMappings + process().streams + process().events;
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,60 +164,75 @@ Result cuCtxSetCurrent(Context context) {
 
 Result cuMemAlloc_v2(DevicePtr *address, size_t bytes) {
   FAIL_POINT();
-  void *memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
-  *address = reinterpret_cast<DevicePtr>(memory);
-  std::lock_guard lock(process().mutex);
-  process().allocations[*address] = {bytes, ++process().buffers};
-  return kSuccess;
+  Shared shared;
+  *address = reinterpret_cast<DevicePtr>(allocate(bytes, shared));
+  return *address ? kSuccess : kOutOfMemory;
 }
 Result cuMemFree_v2(DevicePtr address) {
-  std::lock_guard lock(process().mutex);
-  if (!process().allocations.erase(address))
+  Shared shared;
+  uint64_t number;
+  if (!find(address, shared, number) || shared.address != address)
     return 1;
-  std::free(at(address));
+  release(shared);
   return kSuccess;
-}
-static std::pair<DevicePtr, Allocation> findAllocation(DevicePtr address) {
-  std::lock_guard lock(process().mutex);
-  auto after = process().allocations.upper_bound(address);
-  if (after == process().allocations.begin())
-    return {};
-  auto found = std::prev(after);
-  if (address >= found->first + found->second.bytes)
-    return {};
-  return *found;
 }
 Result cuMemGetAddressRange_v2(DevicePtr *base, size_t *bytes,
                                DevicePtr address) {
-  auto [first, allocation] = findAllocation(address);
-  *base = first;
-  *bytes = allocation.bytes;
-  return first ? kSuccess : 1;
+  Shared shared;
+  uint64_t number;
+  if (!find(address, shared, number))
+    return 1;
+  *base = shared.address;
+  *bytes = shared.bytes;
+  return kSuccess;
 }
 Result cuPointerGetAttribute(void *value, int attribute, DevicePtr address) {
-  auto [first, allocation] = findAllocation(address);
-  if (!first || attribute != kPointerAttributeBufferId)
+  Shared shared;
+  uint64_t number;
+  if (attribute != kPointerAttributeBufferId || !find(address, shared, number))
     return 1;
-  *static_cast<unsigned long long *>(value) = allocation.buffer;
+  *static_cast<unsigned long long *>(value) = number;
   return kSuccess;
 }
 Result cuIpcGetMemHandle(IpcMemHandle *handle, DevicePtr address) {
   FAIL_POINT();
-  auto [first, allocation] = findAllocation(address);
-  std::memcpy(handle->reserved, &first, sizeof(first));
-  return first ? kSuccess : 1;
+  Shared shared;
+  uint64_t number;
+  if (!find(address, shared, number))
+    return 1;
+  static_assert(sizeof(shared) <= sizeof(handle->reserved));
+  std::memcpy(handle->reserved, &shared, sizeof(shared));
+  return kSuccess;
 }
 Result cuIpcOpenMemHandle_v2(DevicePtr *address, IpcMemHandle handle,
                              unsigned) {
   FAIL_POINT();
-  std::memcpy(address, handle.reserved, sizeof(*address));
+  Shared shared;
+  std::memcpy(&shared, handle.reserved, sizeof(shared));
+  Shared own;
+  uint64_t number;
+  bool isOwn = shared.process == getpid();
+  if (isOwn && !find(shared.address, own, number))
+    return 1; // freed
+  *address = reinterpret_cast<DevicePtr>(map(shared));
+  if (!*address)
+    return 1;
   std::lock_guard lock(process().mutex);
-  ++process().mappings;
-  return process().allocations.count(*address) ? kSuccess : 1;
+  if (isOwn)
+    ++process().ownMappings;
+  else
+    process().mappings[*address] = shared;
+  return kSuccess;
 }
-Result cuIpcCloseMemHandle(DevicePtr) {
+Result cuIpcCloseMemHandle(DevicePtr address) {
   std::lock_guard lock(process().mutex);
-  --process().mappings;
+  auto found = process().mappings.find(address);
+  if (found == process().mappings.end()) {
+    --process().ownMappings;
+    return kSuccess;
+  }
+  unmap(at(address), found->second);
+  process().mappings.erase(found);
   return kSuccess;
 }
 

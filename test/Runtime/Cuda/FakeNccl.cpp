@@ -6,56 +6,54 @@
 //===----------------------------------------------------------------------===//
 //
 // Messages between two ranks match in the order in which their streams come to
-// them; the calls of one group are done together.
+// them; the calls of one group are done together. Ranks may be processes.
 //
 //===----------------------------------------------------------------------===//
 
 #define FAKE_CUDA_IMPLEMENTATION
 #include "Fake.h"
+#include "FakeMemory.h"
+#include <algorithm>
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <cstring>
-#include <deque>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace fake;
 
 namespace {
-/// What a sender's stream has put out and nobody took yet.
+constexpr int kMostRanks = 8;
+constexpr uint64_t kMostPosted = 64;
+
+/// What a sender's stream has put out: memory of its process.
 struct Posted {
-  const void *data;
-  size_t bytes;
-  std::shared_ptr<std::atomic<bool>> taken;
+  Shared memory;
+  uint64_t address, bytes;
 };
 
+/// From one rank to another. One device posts and one takes, in order, so
+/// counting is all the agreement they need.
+struct Channel {
+  std::atomic<uint64_t> posted, taken;
+  Posted messages[kMostPosted];
+};
+
+/// Memory that all members map; it begins as zeros.
 struct Group {
-  std::mutex mutex;
-  std::condition_variable joined;
-  int ranks = 0, members = 0;
-  std::map<std::pair<int, int>, std::deque<Posted>> channels;
-  std::atomic<NcclResult> error{0};
-};
-
-struct Groups {
-  std::mutex mutex;
-  std::map<int64_t, std::shared_ptr<Group>> byId;
-  int64_t last = 0;
+  std::atomic<int> members;
+  std::atomic<NcclResult> error;
+  Channel channels[kMostRanks][kMostRanks];
 };
 } // namespace
-
-static Groups &groups() {
-  static Groups *groups = new Groups;
-  return *groups;
-}
 
 namespace {
 /// One rank's end; its messages keep it.
 struct Member {
-  std::shared_ptr<Group> group;
-  int rank;
+  Group *group; // stays mapped
+  int rank, ranks;
   std::atomic<bool> aborted{false};
 };
 } // namespace
@@ -76,14 +74,16 @@ struct Message {
 
 /// The calls between a group's start and its end.
 struct Batch {
-  Batch(std::vector<Message> messages) : messages(std::move(messages)) {
-    done.resize(this->messages.size());
-  }
+  Batch(std::vector<Message> messages)
+      : messages(std::move(messages)), numbers(this->messages.size()),
+        done(this->messages.size()) {}
   bool attempt();
+  bool send(size_t index);
+  bool receive(size_t index);
 
   std::vector<Message> messages;
+  std::vector<uint64_t> numbers; // what was posted, from 1 on
   std::vector<bool> done;
-  std::vector<std::shared_ptr<std::atomic<bool>>> sent;
 };
 } // namespace
 
@@ -91,38 +91,62 @@ static thread_local std::vector<Message> pending;
 static thread_local int depth;
 static int version = 22809;
 
+/// True once the peer has taken it.
+bool Batch::send(size_t index) {
+  const Message &message = messages[index];
+  Channel &channel =
+      message.member->group->channels[message.member->rank][message.peer];
+  if (numbers[index])
+    return channel.taken >= numbers[index];
+  uint64_t posted = channel.posted;
+  if (posted - channel.taken == kMostPosted)
+    return false;
+  Posted &place = channel.messages[posted % kMostPosted];
+  uint64_t number;
+  auto address = reinterpret_cast<uint64_t>(message.data);
+  if (!find(address, place.memory, number)) // the host's own, for threads
+    place.memory = {0, 0, getpid(), -1};
+  place.address = address;
+  place.bytes = message.bytes;
+  channel.posted = numbers[index] = posted + 1;
+  return false;
+}
+
+bool Batch::receive(size_t index) {
+  const Message &message = messages[index];
+  Group &group = *message.member->group;
+  Channel &channel = group.channels[message.peer][message.member->rank];
+  if (done[index])
+    return true;
+  if (channel.posted == channel.taken)
+    return false;
+  Posted posted = channel.messages[channel.taken % kMostPosted];
+  uint64_t bytes = std::min<uint64_t>(posted.bytes, message.bytes);
+  auto *from = reinterpret_cast<char *>(posted.address);
+  void *mapped = nullptr;
+  if (posted.memory.process != getpid()) {
+    mapped = map(posted.memory);
+    from =
+        static_cast<char *>(mapped) + (posted.address - posted.memory.address);
+  }
+  if (posted.bytes != message.bytes ||
+      (!mapped && posted.memory.process != getpid()))
+    group.error = 5; // invalid usage
+  else
+    std::memmove(message.data, from, bytes);
+  unmap(mapped, posted.memory);
+  channel.taken = channel.taken + 1;
+  done[index] = true;
+  return true;
+}
+
 bool Batch::attempt() {
   bool complete = true;
   for (size_t i = 0; i < messages.size(); ++i) {
-    const Message &message = messages[i];
-    if (message.member->aborted)
+    if (messages[i].member->aborted)
       return true;
-    Group &group = *message.member->group;
-    int self = message.member->rank;
-    std::lock_guard lock(group.mutex);
-    if (message.sends && !done[i]) {
-      sent.push_back(std::make_shared<std::atomic<bool>>(false));
-      group.channels[{self, message.peer}].push_back(
-          {message.data, message.bytes, sent.back()});
-      done[i] = true;
-    }
-    if (message.sends || done[i])
-      continue;
-    std::deque<Posted> &channel = group.channels[{message.peer, self}];
-    if (channel.empty()) {
-      complete = false;
-      continue;
-    }
-    if (channel.front().bytes != message.bytes)
-      group.error = 5; // invalid usage
-    std::memmove(message.data, channel.front().data,
-                 std::min(channel.front().bytes, message.bytes));
-    *channel.front().taken = true;
-    channel.pop_front();
-    done[i] = true;
+    complete &= messages[i].sends ? send(i) : receive(i);
   }
-  for (const auto &taken : sent)
-    complete &= taken->load();
   return complete;
 }
 
@@ -149,33 +173,28 @@ const char *ncclGetErrorString(NcclResult) {
   return "an error of the fake NCCL";
 }
 NcclResult ncclGetUniqueId(NcclUniqueId *id) {
-  std::lock_guard lock(groups().mutex);
-  int64_t number = ++groups().last;
-  std::memcpy(id->internal, &number, sizeof(number));
+  Shared shared;
+  if (!share(sizeof(Group), shared))
+    return 2; // a system error
+  std::memcpy(id->internal, &shared, sizeof(shared));
   return 0;
 }
 NcclResult ncclCommInitRank(Communicator *communicator, int ranks,
                             NcclUniqueId id, int rank) {
   if (NcclResult result = failPoint(__func__))
     return result;
-  int64_t number;
-  std::memcpy(&number, id.internal, sizeof(number));
-  std::shared_ptr<Group> group;
-  {
-    std::lock_guard lock(groups().mutex);
-    std::shared_ptr<Group> &found = groups().byId[number];
-    if (!found)
-      found = std::make_shared<Group>();
-    group = found;
-  }
-  std::unique_lock lock(group->mutex);
-  group->ranks = ranks;
+  Shared shared;
+  std::memcpy(&shared, id.internal, sizeof(shared));
+  auto *group = static_cast<Group *>(map(shared));
+  if (!group || ranks > kMostRanks)
+    return 2;
   ++group->members;
-  group->joined.notify_all();
-  group->joined.wait(lock, [&] { return group->members == ranks; });
+  while (group->members < ranks)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   *communicator = new OpaqueCommunicator{std::make_shared<Member>()};
   (*communicator)->member->group = group;
   (*communicator)->member->rank = rank;
+  (*communicator)->member->ranks = ranks;
   return 0;
 }
 NcclResult ncclCommDestroy(Communicator communicator) {
@@ -188,7 +207,7 @@ NcclResult ncclCommAbort(Communicator communicator) {
   return 0;
 }
 NcclResult ncclCommCount(Communicator communicator, int *count) {
-  *count = communicator->member->group->ranks;
+  *count = communicator->member->ranks;
   return 0;
 }
 NcclResult ncclCommUserRank(Communicator communicator, int *rank) {
@@ -225,7 +244,7 @@ NcclResult ncclRecv(void *dst, size_t count, int, int peer,
 NcclResult ncclAllGather(const void *src, void *dst, size_t count, int type,
                          Communicator communicator, Stream stream) {
   ncclGroupStart();
-  for (int peer = 0; peer < communicator->member->group->ranks; ++peer) {
+  for (int peer = 0; peer < communicator->member->ranks; ++peer) {
     ncclSend(src, count, type, peer, communicator, stream);
     ncclRecv(static_cast<char *>(dst) + peer * count, count, type, peer,
              communicator, stream);

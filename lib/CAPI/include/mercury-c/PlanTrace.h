@@ -68,6 +68,9 @@ typedef struct MercuryPlanEvent {
   const MercuryMemoryBox *inputs;
   intptr_t numOutputs;
   const MercuryMemoryBox *outputs;
+  /// Launches only: for each output 1 where it is written whatever was there, 0
+  /// where it is merged into.
+  MercuryIntegers overwrites;
 
   /// Communication and leases: the levels of the group and its members in
   /// order, as ranks of the mesh.

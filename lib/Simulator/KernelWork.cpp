@@ -1,0 +1,108 @@
+//===- KernelWork.cpp - The arithmetic and the bytes of a launch ----------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Simulator/Workload.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+using namespace mlir::commir::simulator;
+
+namespace {
+struct Range {
+  int64_t begin, end;
+  bool isEmpty() const { return begin >= end; }
+  int64_t size() const { return end - begin; }
+  Range clip(Range other) const {
+    return {std::max(begin, other.begin), std::min(end, other.end)};
+  }
+};
+} // namespace
+
+/// The sum over i in `range` of i + `add`, each at least 0 and at most `most`.
+static double sumClamped(Range range, int64_t add, int64_t most) {
+  // From `first` on above 0, from `full` on at the most.
+  int64_t first = std::clamp(-add, range.begin, range.end);
+  int64_t full = std::clamp(most - add, first, range.end);
+  double count = full - first;
+  return count * (first + add) + count * (count - 1) / 2 +
+         static_cast<double>(most) * (range.end - full);
+}
+
+/// The pairs that a mask leaves; every pair when there is none.
+static double countPairs(std::optional<MaskAttr> mask, Range queries,
+                         Range keys) {
+  if (!mask || mask->isFull())
+    return static_cast<double>(queries.size()) * keys.size();
+  auto ofWindow = [&](Range q, Range k) {
+    if (q.isEmpty() || k.isEmpty())
+      return 0.0;
+    double upTo = static_cast<double>(k.size()) * q.size(), before = 0;
+    if (mask->getRight() != MaskAttr::kUnbounded)
+      upTo = sumClamped(q, mask->getRight() + 1 - k.begin, k.size());
+    if (mask->getLeft() != MaskAttr::kUnbounded)
+      before = sumClamped(q, -mask->getLeft() - k.begin, k.size());
+    return upTo - before;
+  };
+  ArrayRef<int64_t> documents = mask->getDocuments();
+  if (documents.empty())
+    return ofWindow(queries, keys);
+  double pairs = 0;
+  for (size_t i = 0; i + 1 < documents.size(); ++i) {
+    Range document{documents[i], documents[i + 1]};
+    pairs += ofWindow(queries.clip(document), keys.clip(document));
+  }
+  return pairs;
+}
+
+static KernelWork getAttention(LaunchOp launch, const PlanEvent &event,
+                               bool backward) {
+  ArrayRef<int64_t> q = event.inputs[0].sizes, k = event.inputs[1].sizes;
+  double d = q[3], e = event.inputs[2].sizes[3];
+  Range queries{event.positions[0], event.positions[0] + q[1]};
+  Range keys{event.positions[1], event.positions[1] + k[1]};
+  double all = static_cast<double>(q[1]) * k[1];
+  double pairs = countPairs(launch.getMask(), queries, keys);
+  KernelWork work;
+  work.batch = static_cast<double>(q[0]) * q[2];
+  // Two products forward; backward computes the first again and makes four.
+  work.flops = 2 * work.batch * pairs * (backward ? 3 * d + 2 * e : d + e);
+  // Backward gives keys to its blocks.
+  work.rows = backward ? k[1] : q[1];
+  work.masked = pairs < all;
+  return work;
+}
+
+KernelWork mlir::commir::simulator::getWork(LaunchOp launch,
+                                            const PlanEvent &event) {
+  KernelWork work;
+  StringRef kernel = launch.getKernel();
+  auto merges = [&](unsigned output) { return !launch.overwrites(output); };
+  if (kernel == "matmul") {
+    // It adds to its result as it goes.
+    ArrayRef<int64_t> a = event.inputs[0].sizes, b = event.inputs[1].sizes;
+    work.rows = a[0];
+    work.columns = b[1];
+    work.flops = 2 * work.rows * work.columns * a[1];
+    return work;
+  }
+  if (kernel == "attention_fwd" || kernel == "attention_bwd") {
+    work = getAttention(launch, event, kernel == "attention_bwd");
+    // A library hands its result over in the type of its operands; merging
+    // reads that and the result, and writes the result.
+    int64_t width = event.inputs[0].elementBytes;
+    for (auto [i, box] : llvm::enumerate(event.outputs))
+      if (work.flops > 0 && merges(i))
+        work.bytes += static_cast<double>(box.getElements()) *
+                      (width + 2 * box.elementBytes);
+    return work;
+  }
+  for (const MemoryBox &box : event.inputs)
+    work.bytes += box.getBytes();
+  for (auto [i, box] : llvm::enumerate(event.outputs))
+    work.bytes += box.getBytes() * (merges(i) ? 2 : 1);
+  return work;
+}

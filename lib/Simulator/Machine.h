@@ -1,0 +1,116 @@
+//===- Machine.h - What a machine can do, as curves -------------*- C++ -*-===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The figures of a topology, as `python/mercury/topology` reads them from a
+// file. Times are seconds, sizes bytes, rates a second.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LIB_SIMULATOR_MACHINE_H
+#define LIB_SIMULATOR_MACHINE_H
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace mlir::commir::simulator {
+
+/// How bytes go over a link.
+enum class Transport { P2P, Collective, Pull };
+constexpr int kTransports = 3;
+llvm::StringRef getName(Transport transport);
+
+/// Time by message size. Between two points the time is linear in the size.
+struct LinkCurve {
+  double latency = 0;
+  /// Bytes, and bytes a second.
+  std::vector<std::pair<double, double>> points;
+  /// Of each kernel that runs beside such a transfer on one of its ranks, the
+  /// part of the speed that it loses.
+  double slowdown = 0;
+
+  bool exists() const { return !points.empty(); }
+  double getSeconds(double bytes) const;
+};
+
+/// What connects the groups of one level.
+struct Link {
+  enum class Domain {
+    Port,   // each rank has a link of its own
+    Uplink, // the ranks of one unit share one
+    Bus     // all ranks that the link reaches share one
+  };
+  std::string name;
+  Domain domain = Domain::Port;
+  bool duplex = true;
+  /// The ranks of a unit, which are reached without this link, and those that
+  /// are reached with it.
+  int64_t unit = 1, reach = 1;
+  /// From a signal of one rank until another one sees it.
+  double signal = 0;
+  LinkCurve curves[kTransports];
+
+  const LinkCurve &getCurve(Transport transport) const {
+    return curves[static_cast<int>(transport)];
+  }
+};
+
+/// What a kernel is asked to do in one launch.
+struct KernelWork {
+  /// Arithmetic that is really done; none for what only moves bytes.
+  double flops = 0;
+  /// Of the result, which blocks cover; `batch` such results.
+  double rows = 1, columns = 1, batch = 1;
+  bool masked = false;
+  /// Bytes through memory: of kernels without arithmetic all that they read and
+  /// write, of others what merging into their results adds.
+  double bytes = 0;
+
+  bool operator==(const KernelWork &other) const;
+};
+
+/// Speed of a kernel, by the amount and the shape of its work.
+struct KernelCurve {
+  /// Flops of a launch, and flops a second with full waves of blocks.
+  std::vector<std::pair<double, double>> points;
+  int64_t blockRows = 1, blockColumns = 0, units = 1;
+  double overhead = 0, masked = 1;
+
+  double getRate(double flops) const;
+  double getEfficiency(const KernelWork &work) const;
+  double getSeconds(const KernelWork &work) const;
+};
+
+struct Machine {
+  /// Of a copy in a rank's own memory, read and write counted.
+  double copyRate = 1;
+  /// From a kernel to the next one of its stream; from the end of a transfer to
+  /// the kernel that waits for it.
+  double launch = 0, join = 0;
+  /// Whether each group has a lane of messages of its own.
+  bool laneForEachGroup = false;
+  llvm::StringMap<KernelCurve> kernels;
+  std::vector<Link> links;
+  /// The link of each level of the mesh.
+  std::vector<int64_t> levels;
+
+  const KernelCurve &getKernel(llvm::StringRef name) const;
+  /// The time of a launch on a device that does nothing else.
+  double getSeconds(llvm::StringRef kernel, const KernelWork &work) const;
+  /// The time to fill, copy, pack or round so many bytes, read and write
+  /// counted.
+  double getCopySeconds(double bytes) const;
+
+  /// Reads the JSON that `mercury.simulator` writes.
+  static llvm::Expected<Machine> parse(llvm::StringRef json);
+};
+
+} // namespace mlir::commir::simulator
+
+#endif // LIB_SIMULATOR_MACHINE_H

@@ -1,0 +1,303 @@
+//===- Streams.cpp - Ranks on their way through their tasks ---------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Simulator/Engine.h"
+
+using namespace mlir::commir;
+using namespace mlir::commir::simulator;
+
+double Simulation::getExposed() const {
+  double most = 0;
+  for (double seconds : busy)
+    most = std::max(most, seconds);
+  return std::max(0.0, seconds - most);
+}
+
+Engine::Engine(const Workload &workload, const Machine &machine,
+               bool recordSpans)
+    : workload(workload), machine(machine), recordSpans(recordSpans),
+      network(machine, workload, clock) {
+  int64_t ranks = workload.getNumRanks();
+  for (const Work &work : workload.works) {
+    const std::string &kernel = workload.sites[work.site].name;
+    workSeconds.push_back(machine.launch +
+                          (work.isCopy
+                               ? machine.getCopySeconds(work.kernel.bytes)
+                               : machine.getSeconds(kernel, work.kernel)));
+  }
+  result.busy.assign(ranks, 0);
+  streams.resize(ranks);
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    streams[rank].done.resize(llvm::count_if(
+        workload.ranks[rank], [](const Task &task) { return task.isStart(); }));
+  if (machine.laneForEachGroup)
+    messageLanes = workload.groups.size();
+  lanes.resize(ranks * messageLanes);
+  for (auto [i, lane] : llvm::enumerate(lanes)) {
+    lane.rank = i / messageLanes;
+    lane.number = machine.laneForEachGroup ? i % messageLanes : -1;
+  }
+  gathered.resize(workload.gathers.size());
+  for (const Lease &lease : workload.leases) {
+    LeaseState &state = leases.emplace_back();
+    state.opened.assign(lease.members, -1);
+    state.pulls = lease.pulls;
+    state.lastPull.assign(lease.members, 0);
+    state.closing.assign(lease.members, -1);
+  }
+}
+
+llvm::Expected<Simulation> Engine::run() {
+  for (int32_t rank = 0; rank < workload.getNumRanks(); ++rank)
+    advance(rank);
+  while (!clock.isEmpty()) {
+    Alarm alarm = clock.next();
+    // An alarm that was set again says nothing any more.
+    const Network::Owner *owner = nullptr;
+    if (alarm.kind == Alarm::Kind::ComputeEnds &&
+        streams[alarm.id].version != alarm.version)
+      continue;
+    if (alarm.kind == Alarm::Kind::TransferEnds &&
+        !(owner = network.end(alarm)))
+      continue;
+    result.seconds = clock.now;
+    switch (alarm.kind) {
+    case Alarm::Kind::Resume:
+      advance(alarm.id);
+      break;
+    case Alarm::Kind::ComputeEnds:
+      endCompute(alarm.id);
+      break;
+    case Alarm::Kind::TransferEnds:
+      endTransfer(*owner);
+      break;
+    case Alarm::Kind::LaneEnds:
+      endOperation(alarm.id);
+      break;
+    case Alarm::Kind::LaneStarts:
+      startPull(alarm.id);
+      break;
+    }
+  }
+  if (llvm::Error stuck = getStuck())
+    return std::move(stuck);
+  result.linkSeconds = network.getBusySeconds();
+  return std::move(result);
+}
+
+llvm::Error Engine::getStuck() const {
+  for (auto [rank, stream] : llvm::enumerate(streams)) {
+    const std::vector<Task> &tasks = workload.ranks[rank];
+    if (stream.next == tasks.size() && stream.token < 0 && stream.lease < 0)
+      continue;
+    // What is waited for was counted as begun.
+    const Task &task = tasks[stream.next - 1];
+    std::string step =
+        task.step < 0 ? "" : ", step " + std::to_string(task.step);
+    return llvm::createStringError(
+        "rank " + std::to_string(rank) + " waits for ever at its '" +
+        getSite(task).name + "'" + step +
+        ": no peer does what it waits for; check the plan");
+  }
+  for (const Lane &lane : lanes)
+    if (lane.runs)
+      return llvm::createStringError(
+          "the '" + getSite(*lane.queue[lane.front].task).name + "' of rank " +
+          std::to_string(lane.rank) +
+          " never ends: no peer has the other end; check the plan");
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tasks
+//===----------------------------------------------------------------------===//
+
+void Engine::advance(int32_t rank) {
+  Stream &stream = streams[rank];
+  const std::vector<Task> &tasks = workload.ranks[rank];
+  while (stream.next < tasks.size())
+    if (!perform(rank, tasks[stream.next++]))
+      return;
+}
+
+/// Does a task at this time; false when the stream has to stop for it.
+bool Engine::perform(int32_t rank, const Task &task) {
+  switch (task.kind) {
+  case Task::Kind::Compute:
+    compute(rank, task);
+    return false;
+  case Task::Kind::Exchange:
+  case Task::Kind::Gather:
+  case Task::Kind::Pull:
+    enqueue(rank, task);
+    return true;
+  case Task::Kind::Wait:
+    return wait(rank, task);
+  case Task::Kind::Open:
+    open(rank, task);
+    return true;
+  case Task::Kind::Close:
+    return close(rank, task);
+  }
+  llvm_unreachable("a kind of task");
+}
+
+void Engine::compute(int32_t rank, const Task &task) {
+  Stream &stream = streams[rank];
+  stream.computes = true;
+  stream.work = &workload.works[task.index];
+  stream.begin = stream.updated = clock.now;
+  stream.left = workSeconds[task.index];
+  result.busy[rank] += stream.left;
+  clock.set(clock.now + stream.left / stream.speed, Alarm::Kind::ComputeEnds,
+            rank, ++stream.version);
+}
+
+void Engine::endCompute(int32_t rank) {
+  Stream &stream = streams[rank];
+  stream.computes = false;
+  const Task &task = workload.ranks[rank][stream.next - 1];
+  const Work &work = *stream.work;
+  record({work.isCopy ? Span::Kind::Copy : Span::Kind::Kernel,
+          Span::Lane::Compute, rank, 0, task.site, task.step,
+          std::min(stream.begin + machine.launch, clock.now), clock.now,
+          work.isCopy ? static_cast<int64_t>(work.kernel.bytes) : 0});
+  advance(rank);
+}
+
+/// A kernel is slowed by the lane that slows it most.
+void Engine::updateSpeed(int32_t rank) {
+  double slowdown = 0;
+  for (int64_t i = 0; i < messageLanes; ++i)
+    slowdown = std::max(slowdown, lanes[rank * messageLanes + i].slowdown);
+  Stream &stream = streams[rank];
+  if (stream.speed == 1 - slowdown)
+    return;
+  if (stream.computes) {
+    stream.left -= (clock.now - stream.updated) * stream.speed;
+    stream.updated = clock.now;
+    clock.set(clock.now + std::max(0.0, stream.left) / (1 - slowdown),
+              Alarm::Kind::ComputeEnds, rank, ++stream.version);
+  }
+  stream.speed = 1 - slowdown;
+}
+
+/// The stream goes on at `time`, having waited.
+void Engine::goOn(int32_t rank, double time) {
+  Stream &stream = streams[rank];
+  const Task &task = workload.ranks[rank][stream.next - 1];
+  record({Span::Kind::Wait, Span::Lane::Compute, rank, 0, task.site, task.step,
+          stream.waitsSince, time, 0});
+  clock.set(time, Alarm::Kind::Resume, rank);
+}
+
+bool Engine::wait(int32_t rank, const Task &task) {
+  Stream &stream = streams[rank];
+  if (task.index < 0 || stream.done[task.index])
+    return true;
+  stream.token = task.index;
+  stream.waitsSince = clock.now;
+  return false;
+}
+
+void Engine::setDone(int32_t rank, int32_t token) {
+  Stream &stream = streams[rank];
+  stream.done[token] = true;
+  if (stream.token != token)
+    return;
+  stream.token = -1;
+  goOn(rank, clock.now + machine.join);
+}
+
+//===----------------------------------------------------------------------===//
+// Leases
+//===----------------------------------------------------------------------===//
+
+static double getSignal(const Workload &workload, const Machine &machine,
+                        const Lease &lease) {
+  int64_t level = workload.groups[lease.group].front();
+  return machine.links[machine.levels[level]].signal;
+}
+
+void Engine::open(int32_t rank, const Task &task) {
+  LeaseState &state = leases[task.index];
+  state.opened[task.to] = clock.now;
+  double signal = getSignal(workload, machine, workload.leases[task.index]);
+  llvm::erase_if(state.waiting, [&](std::pair<int32_t, int32_t> waiting) {
+    if (waiting.second != task.to)
+      return false;
+    clock.set(clock.now + signal, Alarm::Kind::LaneStarts, waiting.first);
+    return true;
+  });
+}
+
+/// An owner waits until all pulls from it have ended. Readers say so from the
+/// lane of their pulls: their kernels are not waited for.
+bool Engine::close(int32_t rank, const Task &task) {
+  LeaseState &state = leases[task.index];
+  Stream &stream = streams[rank];
+  stream.waitsSince = clock.now;
+  if (state.pulls[task.to] > 0) {
+    stream.lease = task.index;
+    state.closing[task.to] = rank;
+    return false;
+  }
+  if (workload.leases[task.index].pulls[task.to] == 0)
+    return true;
+  double heard = state.lastPull[task.to] +
+                 getSignal(workload, machine, workload.leases[task.index]);
+  if (heard <= clock.now)
+    return true;
+  goOn(rank, heard);
+  return false;
+}
+
+void Engine::endPull(const Lane &lane, const Task &task) {
+  LeaseState &state = leases[task.index];
+  state.lastPull[task.to] = clock.now;
+  int32_t owner = state.closing[task.to];
+  if (--state.pulls[task.to] > 0 || owner < 0)
+    return;
+  state.closing[task.to] = -1;
+  streams[owner].lease = -1;
+  goOn(owner,
+       clock.now + getSignal(workload, machine, workload.leases[task.index]));
+}
+
+/// What a plan needs, the machine must have: nothing is guessed.
+static llvm::Error check(const Workload &workload, const Machine &machine) {
+  if (machine.levels.size() != workload.levelSizes.size())
+    return llvm::createStringError("the plan's mesh has " +
+                                   std::to_string(workload.levelSizes.size()) +
+                                   " levels, links are given for " +
+                                   std::to_string(machine.levels.size()));
+  for (const Need &need : workload.needs) {
+    const Link &link = machine.links[machine.levels[need.level]];
+    if (link.getCurve(need.transport).exists())
+      continue;
+    std::string has;
+    for (int i = 0; i < kTransports; ++i)
+      if (link.curves[i].exists())
+        has += (has.empty() ? "" : ", ") +
+               getName(static_cast<Transport>(i)).str();
+    return llvm::createStringError(
+        "link '" + link.name + "' has no curve of transport '" +
+        getName(need.transport).str() + "', which '" +
+        workload.sites[need.site].name + "' on level '" +
+        workload.levelNames[need.level] + "' needs; it has " + has +
+        ": give the topology a curve, or take a schedule that needs less");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Simulation>
+mlir::commir::simulator::simulate(const Workload &workload,
+                                  const Machine &machine, bool recordSpans) {
+  if (llvm::Error lack = check(workload, machine))
+    return std::move(lack);
+  return Engine(workload, machine, recordSpans).run();
+}

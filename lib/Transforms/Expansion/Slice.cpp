@@ -1,0 +1,153 @@
+//===- Slice.cpp - Rings that move a slice --------------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Around a ring there may be loops over axes of the buffer that moves. Then a
+// rank needs but the slice that these are at, and no more goes around. A slice
+// does not lie together in the rank's shard: each time that the ring opens, the
+// rank puts its own aside, which is what it sends, or lends to those who pull.
+//
+// So it is for one part of a strided placement, and for what an outer ring
+// brought to a rank that others pull it from.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/CommIR/LoopRules.h"
+#include "lib/Transforms/Expansion/NestExpander.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+/// Finds which other axes of the buffer the loops around the ring run over.
+LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
+  StringAttr axis = loop.getAxes().front();
+  if (!isOpenAround(loop, axis, ring.factors))
+    return needsRule("R3 of a strided placement", "a part is in pieces");
+  auto around =
+      ArrayRef(loops).take_while([&](LoopAttr outer) { return outer != loop; });
+  for (DimAttr dim : cast<BufferType>(ring.buffer.getType()).getDims()) {
+    if (dim.isConstant() || dim.getAxis() == axis)
+      continue;
+    int64_t count = 1;
+    bool moves = false;
+    for (LoopAttr outer : around) {
+      auto at = llvm::find_if(outer.getAxes(), [&](StringAttr name) {
+        return name == dim.getAxis();
+      });
+      if (at == outer.getAxes().end() || outer.getParts() == 1)
+        continue;
+      count *= (*getPartsOfAxes(program, outer))[at - outer.getAxes().begin()];
+      if (outer.isParallel())
+        continue;
+      moves = true;
+      // All ranks of a ring must be at the same slice.
+      if (outer.getShift() &&
+          llvm::any_of(getRingLevels(outer), [&](StringAttr level) {
+            return level == ring.level || llvm::is_contained(ring.group, level);
+          }))
+        return needsRule("R3 of unlike slices", "'" + outer.getName() +
+                                                    "' is shifted on the same "
+                                                    "level");
+    }
+    if (moves)
+      ring.slice.emplace_back(StringAttr::get(nest.getContext(), dim.getAxis()),
+                              count);
+  }
+  return success();
+}
+
+/// Makes the memory of one ring, and lends what others read of it.
+LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring) {
+  if (failed(findSlice(loop, ring)))
+    return failure();
+  bool pulled = !ring.group.empty();
+  auto local = cast<BufferType>(ring.own.getType());
+  int64_t number = cast<BlockArgument>(ring.buffer).getArgNumber();
+  StringAttr axis = loop.getAxes().front();
+  SmallVector<StringRef> cut{axis.getValue()};
+  SmallVector<NamedAttribute> parts;
+  for (auto [other, count] : ring.slice) {
+    cut.push_back(other.getValue());
+    parts.emplace_back(other, builder.getI64IntegerAttr(count));
+  }
+  PlacementAttr others = dropCuts(getInside(number), cut);
+  int64_t shards = countParts(ring.factors);
+  auto makeParts = [&](int64_t slots, int64_t count) {
+    SmallVector<NamedAttribute> all(parts);
+    all.emplace_back(axis, builder.getI64IntegerAttr(count));
+    return makeMemory(local, slots, others, all);
+  };
+  bool isStrided = llvm::any_of(ring.factors, llvm::IsaPred<IntegerAttr>);
+  if (!ring.slice.empty() || isStrided || (pulled && arrives)) {
+    ring.packed = makeParts(1, shards);
+  } else if (pulled) {
+    ring.lease = lend(ring.own, ring.group);
+    leases.push_back(ring.lease);
+  }
+  ring.slots = makeParts(/*slots=*/2, shards / mesh.getLevelSize(ring.level) *
+                                          loop.getParts());
+  rings[loop.getName()].push_back(ring);
+  return success();
+}
+
+Value NestExpander::lend(Value own, ArrayRef<StringAttr> group) {
+  SmallVector<Attribute> levels(group.begin(), group.end());
+  return LeaseOpenOp::create(builder, nest.getLoc(),
+                             LeaseType::get(nest.getContext()), own,
+                             builder.getArrayAttr(levels));
+}
+
+/// What moves along a ring: this part of the shifted axis, and of the others
+/// the part that the loops around are at.
+SmallVector<std::pair<StringRef, NestExpander::Part>>
+NestExpander::getMoved(const Ring &member, StringAttr axis, Part part) {
+  SmallVector<std::pair<StringRef, Part>> at{{axis.getValue(), part}};
+  for (auto [other, count] : member.slice) {
+    assert(parts.lookup(other.getValue()).count == count && "another slice");
+    at.emplace_back(other.getValue(), parts.lookup(other.getValue()));
+  }
+  return at;
+}
+
+/// Puts this rank's own of what moves aside, where that is a slice, and lends
+/// it where it is pulled. Inside the ring it stands for what the rank holds.
+SmallVector<Held, 0> NestExpander::packSlices(const ShiftedLoop &shifted) {
+  SmallVector<Held, 0> before;
+  for (Ring &member : rings[shifted.loop.getName()]) {
+    before.push_back({member.buffer, memory[member.buffer],
+                      packed.lookup(member.buffer), arrived[member.buffer]});
+    if (!member.packed)
+      continue;
+    // Of the rank's own along this ring, at what outer rings brought.
+    auto outer = visiting;
+    for (StringAttr level : member.group)
+      visiting.erase({shifted.axis, level});
+    Part own = getPart(member.factors, member.level, getRank(member.level),
+                       shifted.axis);
+    visiting = std::move(outer);
+    auto at = getMoved(member, shifted.axis, own);
+    Value source = getHeldTile(member, at);
+    CopyOp::create(builder, nest.getLoc(), source,
+                   getTileAt(member.packed, at));
+    memory[member.buffer] = packed[member.buffer] = member.packed;
+    arrived[member.buffer].clear();
+    if (!member.group.empty())
+      member.lease = lend(member.packed, member.group);
+  }
+  return before;
+}
+
+void NestExpander::returnSlices(const ShiftedLoop &shifted,
+                                MutableArrayRef<Held> before) {
+  for (auto [member, held] :
+       llvm::zip_equal(rings[shifted.loop.getName()], before)) {
+    if (member.packed && member.lease)
+      LeaseCloseOp::create(builder, nest.getLoc(), member.lease);
+    memory[held.buffer] = held.memory;
+    packed[held.buffer] = held.packed;
+    arrived[held.buffer] = std::move(held.arrived);
+  }
+}

@@ -1,0 +1,261 @@
+"""Our plans for a workload: schedules that are worth measuring, compiled for GPUs."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .candidate import Candidate, Prepared
+from .errors import AbsentError
+from .processes import Processes
+from .workload import Attention, Workload
+
+if TYPE_CHECKING:
+    from ..dsl import Mesh, Program
+    from ..schedule import Schedule
+
+__all__ = ["OwnPlan", "candidate", "plans_of"]
+
+_PULL = "parallelize(sq, {all}); shift(sk, by=sq, reads=pull{more})"
+_RING = "parallelize(sq, {all}); shift(sk, by=sq{more})"
+_REDUCTION = "parallelize(sk, {all}); {shards}; shift(sq, by=sk, offset=1{more})"
+_AG_PULL = "parallelize(j, {all}); shift(i, by=j, reads=pull{more})"
+_AG_RING = "parallelize(j, {all}); shift(i, by=j{more})"
+_RS = "parallelize(k, {all}); shard(C, i, {all}); shift(i, by=k{more})"
+_TRAVEL, _DELIVER = ", offset=1", ", offset=1, results=deliver"
+
+_BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "attention": {
+        "pull, merged once": (_PULL + "; {defer}", ""),
+        "pull": (_PULL, ""),
+        "pull, 2 chunks": (_PULL, ", chunks=2"),
+    },
+    "ag-gemm": {"pull": (_AG_PULL, ""), "pull, 4 chunks": (_AG_PULL, ", chunks=4")},
+    "gemm-rs": {
+        "deliver, 2 chunks, bf16": (_RS, f"{_DELIVER}, chunks=2, link=bf16"),
+        "deliver, bf16": (_RS, f"{_DELIVER}, link=bf16"),
+        "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
+    },
+}
+_WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "attention": {
+        "pull, 4 chunks": (_PULL, ", chunks=4"),
+        "pull, own last": (_PULL, ", offset=1"),
+        "pull, 8 chunks": (_PULL, ", chunks=8"),
+        "pull, own last, 2 chunks": (_PULL, ", offset=1, chunks=2"),
+        "ring, own last": (_RING, ", offset=1"),
+        "shifted-reduction, deliver": (_REDUCTION, ", results=deliver"),
+        "shifted-reduction, pull": (_REDUCTION, ", reads=pull"),
+    },
+    "ag-gemm": {
+        "pull, 8 chunks": (_AG_PULL, ", chunks=8"),
+        "pull, own last": (_AG_PULL, ", offset=1"),
+        "pull, own last, 2 chunks": (_AG_PULL, ", offset=1, chunks=2"),
+        "pull, 3 chunks": (_AG_PULL, ", chunks=3"),
+        "pull, own last, 4 chunks": (_AG_PULL, ", offset=1, chunks=4"),
+        "ring, own last": (_AG_RING, ", offset=1"),
+        "pull, 16 chunks": (_AG_PULL, ", chunks=16"),
+    },
+    "gemm-rs": {
+        "deliver": (_RS, _DELIVER),
+        "deliver, 4 chunks": (_RS, f"{_DELIVER}, chunks=4"),
+        "deliver, 4 chunks, bf16": (_RS, f"{_DELIVER}, chunks=4, link=bf16"),
+        "deliver, own first": (_RS, ", results=deliver"),
+        "travel, bf16": (_RS, f"{_TRAVEL}, link=bf16"),
+        "travel, 2 chunks": (_RS, f"{_TRAVEL}, chunks=2"),
+        "travel, own first": (_RS, ""),
+    },
+}
+_STRATEGIES = {
+    "attention": (
+        "ring",
+        "context-parallel",
+        "ulysses",
+        "double-ring",
+        "usp",
+        "shifted-reduction",
+        "split-reduction",
+        "hybrid",
+    ),
+    "ag-gemm": ("ag-gemm", "ag-gemm-shifted", "async-tp"),
+    "gemm-rs": ("gemm-rs", "gemm-rs-shifted"),
+}
+_BOUNDARY = {"attention": "ring", "ag-gemm": "ag-gemm", "gemm-rs": "gemm-rs"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPlan:
+    """A schedule to be measured.
+
+    Attributes
+    ----------
+    name
+        Of the named strategy, or what is particular to the schedule.
+    schedule
+        The schedule.
+    """
+
+    name: str
+    schedule: Schedule
+
+    @property
+    def recipe(self) -> str:
+        """The schedule in one line."""
+        return self.schedule.recipe()
+
+
+def plans_of(
+    workload: Workload,
+    mesh: Mesh,
+    skipped: Callable[[str, str], None] = lambda *_: None,
+    *,
+    wide: bool = False,
+) -> Iterator[OwnPlan]:
+    """Give the schedules of a workload: those by hand, then every named strategy.
+
+    All have the same boundary: tokens in blocks over all ranks, as operators before and after
+    have them. Causal attention is given in the balanced layout, and by heads also in blocks.
+
+    Parameters
+    ----------
+    workload
+        What to schedule.
+    mesh
+        The ranks.
+    skipped
+        Is told the name of what this mesh does not allow, and why.
+    wide
+        More variants, at least 12 on two ranks, to compare predictions with.
+    """
+    from .. import strategies  # noqa: PLC0415 (loads the compiler)
+    from ..errors import MercuryError  # noqa: PLC0415
+
+    kind = "attention" if isinstance(workload, Attention) else workload.operator
+    base = strategies.get(_BOUNDARY[kind])
+    by_hand = {**_BY_HAND[kind], **(_WIDE[kind] if wide else {})}
+    for name in (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,):
+        for layout, program in _programs(workload, name).items():
+            try:
+                schedule = base.start(mesh, program)
+                if name in by_hand:
+                    schedule.apply(_recipe(*by_hand[name], mesh, program))
+                else:
+                    schedule.apply("; ".join(strategies.get(name).steps(mesh, program)))
+            except MercuryError as error:
+                skipped(name + layout, error.message)
+                continue
+            if _degenerate(schedule.mesh, mesh):
+                skipped(name + layout, f"it would be one of one level, on {schedule.mesh}")
+                continue
+            yield OwnPlan(name=name + layout, schedule=schedule)
+
+
+def _degenerate(split: Mesh, mesh: Mesh) -> bool:
+    """Whether a level was split into one of a single rank, which says nothing new."""
+    return 1 in [split[name] for name in split if name not in mesh.names]
+
+
+def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
+    levels = mesh.names[0] if len(mesh.names) == 1 else f"[{', '.join(mesh.names)}]"
+    results = [
+        buffer.name
+        for buffer in program.outputs
+        if any(dim.axis is not None and dim.axis.name == "sq" for dim in buffer.dims)
+    ]
+    shards = "; ".join(f"shard({name}, sq, {levels})" for name in results)
+    # Parts of O in the type of O, as kernels round them; gradients are sums, and stay wide.
+    defer = "defer(O, partial=bf16)" if "O" in results else "defer(dQ)"
+    return text.format(all=levels, more=more, shards=shards, defer=defer)
+
+
+def _programs(workload: Workload, name: str) -> dict[str, Program]:
+    """Build the program, in each layout that is measured; the key says which."""
+    from .. import programs  # noqa: PLC0415 (loads the compiler)
+
+    if not isinstance(workload, Attention):
+        return {"": programs.matmul(m=workload.m, n=workload.n, depth=workload.k)}
+    layouts: dict[str, dict[str, str] | None] = {"": None}
+    if workload.causal:
+        mirrored = {"sq": "zigzag", "sk": "zigzag"}
+        layouts = {", zigzag": mirrored}
+        if name == "ulysses":
+            layouts[""] = None
+    function = programs.attention_backward if workload.backward else programs.attention
+    return {
+        text: function(
+            b=workload.batch,
+            h=workload.heads,
+            sq=workload.rows,
+            sk=workload.rows,
+            d=workload.depth,
+            group=workload.group,
+            mask="causal" if workload.causal else "full",
+            layout=layout,
+        )
+        for text, layout in layouts.items()
+    }
+
+
+def candidate(own: OwnPlan, *, deadline_ms: int = 30_000) -> Candidate:
+    """Make a candidate of a schedule, with a session of its own: one that fails ends alone.
+
+    Parameters
+    ----------
+    own
+        The schedule.
+    deadline_ms
+        The longest wait for a peer.
+    """
+
+    def prepare(problem: Any, on: Processes) -> Prepared:
+        plan: Any = own.schedule.compile(target="cuda")
+        try:
+            cuda = importlib.import_module("mercury.cuda")
+        except ImportError as error:
+            raise AbsentError(
+                f"this version of Mercury does not run on GPUs: {error}"
+            ) from None
+        stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as failing:
+            session = failing.enter_context(cuda.Session(plan.mesh, deadline_ms=deadline_ms))
+            tensors, held = _tensors(plan, problem, on)
+            call = plan.bind(session, **tensors)
+            outputs = {name: tensors[name] for name in held}
+
+            def run() -> Mapping[str, Any]:
+                call()
+                return outputs
+
+            run()
+            session.synchronize()  # tells of a peer that never comes, which PyTorch's cannot
+            graph = call.capture()
+            stack = failing.pop_all()
+        return Prepared(run=run, held=held, graph=graph, close=stack.close)
+
+    return Candidate(name=own.name, prepare=prepare)
+
+
+def _tensors(
+    plan: Any, problem: Any, on: Processes
+) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """Give this rank's tensors of a plan, outputs without a number, and what they hold."""
+    torch = on.torch
+    kinds = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+    tensors: dict[str, Any] = {}
+    held: dict[str, tuple[Any, ...]] = {}
+    for buffer in plan.program.buffers:
+        indices = plan.layout(buffer.name).indices(on.rank)
+        if not buffer.output:
+            tensors[buffer.name] = problem.part(buffer.name, indices)
+            continue
+        held[buffer.name] = indices
+        tensors[buffer.name] = torch.full(
+            [len(index) for index in indices],
+            torch.nan,
+            dtype=kinds[buffer.dtype],
+            device=on.device,
+        )
+    return tensors, held

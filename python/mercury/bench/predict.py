@@ -1,0 +1,94 @@
+"""Predicted beside measured: how well the simulator ranks plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import BenchError
+from .statistics import median
+
+__all__ = ["Agreement", "agreement", "predicted_ms", "rank_correlation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """How well predictions agree with measurements of the same plans.
+
+    Attributes
+    ----------
+    plans
+        How many.
+    correlation
+        Of the ranks, from -1 to 1.
+    first
+        The plan that is predicted to be the fastest.
+    regret
+        By how much it is slower than the fastest measured, as 0.05.
+    off_by
+        Median of the relative distances.
+    """
+
+    plans: int
+    correlation: float
+    first: str
+    regret: float
+    off_by: float
+
+
+def predicted_ms(schedule: Any, topology: Any) -> float | None:
+    """Simulate a schedule; None where this version has no simulator."""
+    import mercury as mc  # noqa: PLC0415 (the package above)
+
+    simulate = getattr(mc, "simulate", None)
+    if simulate is None:
+        return None
+    return 1000 * float(simulate(schedule, topology).time_s)
+
+
+def agreement(predicted: Mapping[str, float], measured: Mapping[str, float]) -> Agreement:
+    """Compare times by name of a plan.
+
+    Raises
+    ------
+    BenchError
+        When fewer than two plans have both.
+    """
+    names = sorted(set(predicted) & set(measured))
+    if len(names) < 2:
+        raise BenchError(f"predictions are compared for two plans or more, got {len(names)}")
+    first = min(names, key=lambda name: predicted[name])
+    return Agreement(
+        plans=len(names),
+        correlation=rank_correlation(
+            [predicted[name] for name in names], [measured[name] for name in names]
+        ),
+        first=first,
+        regret=measured[first] / min(measured[name] for name in names) - 1,
+        off_by=median([abs(predicted[name] / measured[name] - 1) for name in names]),
+    )
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Give Spearman's rank correlation; equal values share their ranks.
+
+    Examples
+    --------
+    >>> rank_correlation([1.0, 2.0, 3.0], [10.0, 30.0, 20.0])
+    0.5
+    """
+    if len(one) != len(other) or len(one) < 2:
+        raise BenchError(
+            f"a correlation needs as many of both, two at least; got {len(one)}, {len(other)}"
+        )
+    a, b = _ranks(one), _ranks(other)
+    centre = (len(one) - 1) / 2
+    shared = sum((x - centre) * (y - centre) for x, y in zip(a, b, strict=True))
+    own = sum((x - centre) ** 2 for x in a) * sum((y - centre) ** 2 for y in b)
+    return shared / own**0.5 if own else 0.0
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [ordered.index(v) + (ordered.count(v) - 1) / 2 for v in values]

@@ -1,0 +1,101 @@
+"""``mercury run``: run a plan once on random data and compare it with float64."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import MercuryError
+from .loading import make_schedule, schedule_options, text_of
+
+if TYPE_CHECKING:
+    from ..schedule import Schedule
+
+__all__ = ["run"]
+
+_HELP = """Run PROGRAM and compare it with float64 on one device.
+
+PROGRAM is a shipped program (ag_gemm, attention, attention_backward, decode_attention,
+gemm_rs, matmul) or your own: my_file.py:my_program. With --target sim, ranks are threads
+of this process; with --target cuda each is a process with a GPU:
+
+\b
+    mercury run attention --strategy ring --mesh gpu=4 --set sq=512,sk=512
+    torchrun --nproc-per-node 2 --no-python mercury run attention --strategy ring \\
+        --mesh gpu=2 --dtype bf16 --target cuda
+"""
+
+
+@click.command(help=_HELP)
+@click.argument("program")
+@schedule_options
+@click.option(
+    "--target",
+    type=click.Choice(["sim", "cuda"]),
+    default="sim",
+    show_default=True,
+    help="Where ranks run.",
+)
+@click.option(
+    "--seed", default=0, type=click.IntRange(0), show_default=True, help="Of the random inputs."
+)
+@click.option(
+    "--delays",
+    default=0,
+    type=click.IntRange(0, 2**63 - 1),
+    help="Not 0: a seed for delayed, reordered messages (target sim).",
+)
+def run(program: str, target: str, seed: int, delays: int, **options: Any) -> None:
+    """Run a plan once."""
+    if delays and target != "sim":
+        raise click.UsageError("--delays is of target sim; GPUs take their own time")
+    try:
+        scheduled = make_schedule(program, **options)
+        right = (
+            _on_gpus(scheduled, seed) if target == "cuda" else _here(scheduled, seed, delays)
+        )
+    except MercuryError as error:
+        raise click.ClickException(text_of(error)) from None
+    if not right:
+        sys.exit(1)
+
+
+def _here(scheduled: Schedule, seed: int, delays: int) -> bool:
+    from ..runtime.sim import SimOptions  # noqa: PLC0415 (loads the compiler)
+    from ..runtime.trial import trial  # noqa: PLC0415
+
+    plan = scheduled.compile()
+    result = trial(plan, seed, SimOptions(seed=delays))
+    _print_errors(scheduled, result.errors, result.limits)
+    for level, sent in result.report.bytes_sent.items():
+        messages = result.report.messages[level]
+        click.echo(f"{level:11} {sent:,} bytes in {messages:,} messages")
+    click.echo(f"arena       {plan.arena_bytes:,} bytes a rank")
+    return result.right
+
+
+def _on_gpus(scheduled: Schedule, seed: int) -> bool:
+    from ..cuda import Session  # noqa: PLC0415
+    from ..cuda.trial import trial  # noqa: PLC0415
+
+    plan = scheduled.compile(target="cuda")
+    with Session(plan.mesh) as session:
+        result = trial(plan, session, seed)
+        if session.rank == 0:
+            _print_errors(scheduled, result.errors, result.limits)
+            click.echo(f"arena       {plan.arena_bytes:,} bytes a rank")
+    return result.right
+
+
+def _print_errors(
+    scheduled: Schedule, errors: dict[str, float], limits: dict[str, float]
+) -> None:
+    click.echo(f"schedule    {scheduled.recipe()}")
+    for name, distance in errors.items():
+        verdict = "right" if distance <= limits[name] else "WRONG"
+        click.echo(
+            f"{name:11} error {distance:.1e} against float64 (limit {limits[name]:.0e}): "
+            f"{verdict}"
+        )

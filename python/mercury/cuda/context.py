@@ -1,0 +1,184 @@
+"""One context of the runtime: an arena, lanes and communicators on this rank's GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..dsl.mesh import Mesh
+from ..errors import RunError
+from . import native
+from .launch import DeviceKernel
+from .table import DeviceTable
+
+__all__ = ["Context"]
+
+
+class Context:
+    """A context, which every rank of the mesh opens together.
+
+    Parameters
+    ----------
+    mesh
+        With the levels that the plan names.
+    rank, device
+        This rank, and its GPU.
+    rendezvous
+        A file that no other context uses.
+    arena_bytes, deadline_ms
+        Of the runtime's job.
+    messages
+        Whether plans send messages, for which communicators are made.
+    local_levels
+        For each level, whether its groups are of one host.
+    communicators
+        For each level an ``ncclComm_t`` that the caller keeps, or 0.
+    kernels
+        The user's own, by name.
+
+    Raises
+    ------
+    RunError
+        When it cannot be opened; every rank of the host is told why.
+    """
+
+    def __init__(
+        self,
+        *,
+        mesh: Mesh,
+        rank: int,
+        device: int,
+        rendezvous: str,
+        arena_bytes: int,
+        deadline_ms: int,
+        messages: bool,
+        local_levels: Sequence[bool],
+        communicators: Sequence[int],
+        kernels: Mapping[str, DeviceKernel],
+    ) -> None:
+        self._library = native.library()
+        self.mesh, self.rank, self.device = mesh, rank, device
+        self.arena_bytes, self.messages = arena_bytes, messages
+        self._handle = ctypes.c_void_p()
+        self._graphs: set[int] = set()
+        self._pool: Any = None
+        self._table = DeviceTable(kernels, device, self._stream)
+        # What the job points to must live as long as the call; the table longer.
+        sizes = [size for _, size in mesh.levels]
+        with_messages = messages and mesh.size > 1
+        job = native.Job(
+            abi_version=native.ABI_VERSION,
+            number_of_levels=len(sizes),
+            level_sizes=(ctypes.c_int64 * len(sizes))(*sizes),
+            level_names=native.texts(list(mesh.names)),
+            level_is_local=(ctypes.c_int32 * len(sizes))(*local_levels),
+            rank=rank,
+            device=device,
+            rendezvous=rendezvous.encode(),
+            arena_bytes=arena_bytes,
+            deadline_ms=deadline_ms,
+            communicators=native.pointers([each or None for each in communicators]),
+            make_communicators=with_messages,
+            kernels=self._table.address,
+            number_of_kernels=len(self._table),
+            nccl_library=native.nccl_library() if with_messages else None,
+        )
+        with self._torch_device():
+            self._check(
+                self._library.mercury_rt_cuda_open(
+                    ctypes.byref(job), ctypes.byref(self._handle)
+                )
+            )
+
+    def _stream(self) -> int:
+        return self._library.mercury_rt_cuda_stream(self._handle) or 0
+
+    def _check(self, status: int) -> None:
+        if status != 0:
+            cause = getattr(self._table, "cause", None)
+            raise RunError(native.last_error()) from cause
+
+    # -- runs -----------------------------------------------------------------
+
+    def run(self, entry: int, buffers: ctypes.Array[ctypes.c_void_p], stream: int) -> None:
+        """Put a run into the lanes, after what ``stream`` holds."""
+        with self._torch_device(), self._memory():
+            self._check(self._library.mercury_rt_cuda_run(self._handle, entry, buffers, stream))
+
+    def capture(self, entry: int, buffers: ctypes.Array[ctypes.c_void_p]) -> int:
+        """Capture a run, and give the graph."""
+        graph = ctypes.c_void_p()
+        with self._torch_device(), self._memory():
+            self._check(
+                self._library.mercury_rt_cuda_capture(
+                    self._handle, entry, buffers, ctypes.byref(graph)
+                )
+            )
+        assert graph.value is not None
+        self._graphs.add(graph.value)
+        return graph.value
+
+    def replay(self, graph: int, stream: int) -> None:
+        """Put a captured run into the lanes."""
+        self._check(self._library.mercury_rt_cuda_replay(self._handle, graph, stream))
+
+    def free(self, graph: int) -> None:
+        """Free a graph, once its last replay is over."""
+        if graph in self._graphs:
+            self.synchronize()
+            self._graphs.remove(graph)
+            self._library.mercury_rt_cuda_graph_free(self._handle, graph)
+
+    def synchronize(self) -> None:
+        """Wait for every run, at most the deadline for one."""
+        self._check(self._library.mercury_rt_cuda_synchronize(self._handle))
+
+    def close(self) -> str | None:
+        """Wait for the runs and free what the context holds; give what failed, if any did."""
+        if not self._handle:
+            return None
+        problem = None
+        try:
+            self.synchronize()
+        except RunError as error:
+            problem = error.message
+        for graph in self._graphs:
+            self._library.mercury_rt_cuda_graph_free(self._handle, graph)
+        self._graphs.clear()
+        self._library.mercury_rt_cuda_close(self._handle)
+        self._handle = ctypes.c_void_p()
+        self._pool = None  # only now is nobody left who reads it
+        return problem
+
+    # -- PyTorch --------------------------------------------------------------
+
+    def _torch_device(self) -> contextlib.AbstractContextManager[Any]:
+        torch = self._torch()
+        found: contextlib.AbstractContextManager[Any] = (
+            torch.cuda.device(self.device) if torch else contextlib.nullcontext()
+        )
+        return found
+
+    def _memory(self) -> contextlib.AbstractContextManager[Any]:
+        """Let kernels take memory that lives as long as the context, as its graphs do."""
+        torch = self._torch()
+        if torch is None or not hasattr(torch.cuda, "use_mem_pool"):
+            return contextlib.nullcontext()
+        if self._pool is None:
+            self._pool = torch.cuda.MemPool()
+        found: contextlib.AbstractContextManager[Any] = torch.cuda.use_mem_pool(self._pool)
+        return found
+
+    def _torch(self) -> Any:
+        torch: Any = sys.modules.get("torch")
+        return torch if torch is not None and torch.cuda.is_available() else None
+
+
+def uses_expandable_segments() -> bool:
+    """Say whether PyTorch's memory is of a kind that no other process can map."""
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    return any("expandable_segments:True" in os.environ.get(name, "") for name in names)

@@ -1,0 +1,112 @@
+"""The C interface of the runtime's backend for GPUs, ``mercury-rt/cuda.h``."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+from pathlib import Path
+
+from ..errors import RunError
+from ..runtime.sim import library_path
+
+__all__ = [
+    "ABI_VERSION",
+    "Job",
+    "last_error",
+    "library",
+    "nccl_library",
+    "pointers",
+    "texts",
+]
+
+ABI_VERSION = 2
+Pointer = ctypes.c_void_p
+
+
+class Job(ctypes.Structure):
+    """``mercury_rt_cuda_job``."""
+
+    _fields_ = (
+        ("abi_version", ctypes.c_int32),
+        ("number_of_levels", ctypes.c_int64),
+        ("level_sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("level_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("level_is_local", ctypes.POINTER(ctypes.c_int32)),
+        ("rank", ctypes.c_int64),
+        ("device", ctypes.c_int32),
+        ("rendezvous", ctypes.c_char_p),
+        ("arena_bytes", ctypes.c_int64),
+        ("deadline_ms", ctypes.c_int64),
+        ("communicators", ctypes.POINTER(ctypes.c_void_p)),
+        ("make_communicators", ctypes.c_int32),
+        ("kernels", ctypes.c_void_p),
+        ("number_of_kernels", ctypes.c_int64),
+        ("cuda_library", ctypes.c_char_p),
+        ("nccl_library", ctypes.c_char_p),
+    )
+
+
+_SIGNATURES = {
+    "mercury_rt_cuda_open": (ctypes.POINTER(Job), ctypes.POINTER(Pointer)),
+    "mercury_rt_cuda_close": (Pointer,),
+    "mercury_rt_cuda_stream": (Pointer,),
+    "mercury_rt_cuda_run": (Pointer, Pointer, Pointer, Pointer),
+    "mercury_rt_cuda_capture": (Pointer, Pointer, Pointer, ctypes.POINTER(Pointer)),
+    "mercury_rt_cuda_replay": (Pointer, Pointer, Pointer),
+    "mercury_rt_cuda_graph_free": (Pointer, Pointer),
+    "mercury_rt_cuda_synchronize": (Pointer,),
+}
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Open ``libmercury_rt.so``; its calls release the interpreter's lock."""
+    found = ctypes.CDLL(str(library_path()))
+    version = found.mercury_rt_abi_version()
+    if version != ABI_VERSION:
+        raise RunError(
+            f"the runtime library has ABI version {version}, this package wants {ABI_VERSION}; "
+            "install mercury-compiler again"
+        )
+    found.mercury_rt_last_error.restype = ctypes.c_char_p
+    for name, arguments in _SIGNATURES.items():
+        getattr(found, name).argtypes = arguments
+    found.mercury_rt_cuda_stream.restype = Pointer
+    found.mercury_rt_cuda_close.restype = None
+    found.mercury_rt_cuda_graph_free.restype = None
+    return found
+
+
+def nccl_library() -> bytes | None:
+    """Give the path of the NCCL that PyTorch requires, which the loader does not know.
+
+    None where the environment names one, or there is no such package.
+    """
+    if os.environ.get("MERCURY_RT_NCCL_LIBRARY"):
+        return None
+    try:
+        spec = importlib.util.find_spec("nvidia.nccl")
+    except ModuleNotFoundError:
+        return None
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        place = Path(folder) / "lib" / "libnccl.so.2"
+        if place.is_file():
+            return str(place).encode()
+    return None
+
+
+def last_error() -> str:
+    """Say why the last call of this thread failed."""
+    return str(library().mercury_rt_last_error().decode(errors="replace"))
+
+
+def pointers(values: list[int | None]) -> ctypes.Array[ctypes.c_void_p]:
+    """Give addresses as a C array, which is never of no entries."""
+    return (ctypes.c_void_p * max(len(values), 1))(*values)
+
+
+def texts(values: list[str]) -> ctypes.Array[ctypes.c_char_p]:
+    """Give texts as a C array."""
+    return (ctypes.c_char_p * max(len(values), 1))(*[value.encode() for value in values])

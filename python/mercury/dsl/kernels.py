@@ -1,0 +1,164 @@
+"""The kernels that a program computes with, by their meaning."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from .mask import Mask
+from .nodes import Axis, Dim, Kernel, Nest, Tile, to_dim
+from .source import here
+
+__all__ = ["KernelBuilder"]
+
+
+class KernelBuilder(ABC):
+    """Records kernels in the nest that is open."""
+
+    @abstractmethod
+    def _open_nest(self) -> Nest:
+        """Give the nest, or raise when none is open."""
+
+    def matmul(self, a: Tile, b: Tile) -> Tile:
+        """``a[m, k] @ b[k, n]``, a tile of dims ``[m, n]`` in float32 or wider."""
+        made = self.kernel("matmul", a, b, results=[(a.dims[0], b.dims[-1])])
+        return made[0]
+
+    def attention(
+        self,
+        q: Tile,
+        k: Tile,
+        v: Tile,
+        *,
+        scale: float,
+        mask: Mask | str | None = None,
+    ) -> tuple[Tile, Tile]:
+        """Attention of ``q[b, sq, h, d]`` over ``k[b, sk, h/g, d]``, ``v[b, sk, h/g, e]``.
+
+        Returns
+        -------
+        tuple of Tile
+            The normalised partial output ``o[b, sq, h, e]`` and its log-sum-exp
+            ``lse[b, h, sq]``, to be merged by ``"softmax"`` over ``sk``.
+        """
+        b, sq, h, _ = q.dims
+        o, lse = self.kernel(
+            "attention_fwd",
+            q,
+            k,
+            v,
+            results=[(b, sq, h, v.dims[-1]), (b, h, sq)],
+            mask=Mask.of(mask),
+            scale=scale,
+        )
+        return o, lse
+
+    def attention_sink(self, sink: Tile, like: tuple[Tile, Tile]) -> tuple[Tile, Tile]:
+        """One more logit a head, of no value: what enters a softmax merge once.
+
+        Parameters
+        ----------
+        sink
+            The logits ``[h]``.
+        like
+            The pair (o, lse) that `attention` gave.
+
+        Returns
+        -------
+        tuple of Tile
+            The partial result ``(0, sink)`` in the dims of ``like``.
+        """
+        o, lse = self.kernel("softmax_sink", sink, results=[tile.dims for tile in like])
+        return o, lse
+
+    def attention_backward(
+        self,
+        q: Tile,
+        k: Tile,
+        v: Tile,
+        o: Tile,
+        grad_o: Tile,
+        lse: Tile,
+        *,
+        scale: float,
+        mask: Mask | str | None = None,
+    ) -> tuple[Tile, Tile, Tile]:
+        """Give the gradients of `attention`, of the whole rows' ``o`` and ``lse``.
+
+        Parameters
+        ----------
+        q, k, v
+            The operands of `attention`: ``[b, sq, h, d]``, ``[b, sk, h/g, d]``,
+            ``[b, sk, h/g, e]``.
+        o, lse
+            Its results over all keys: ``[b, sq, h, e]``, ``[b, h, sq]``.
+        grad_o
+            The gradient of the loss by ``o``, of its dims.
+        scale, mask
+            As in `attention`.
+
+        Returns
+        -------
+        tuple of Tile
+            The gradients by ``q``, to be summed over ``sk``, and by ``k`` and ``v``, to be
+            summed over ``sq`` and the heads of a group.
+        """
+        grad_q, grad_k, grad_v = self.kernel(
+            "attention_bwd",
+            q,
+            k,
+            v,
+            o,
+            grad_o,
+            lse,
+            results=[q.dims, k.dims, v.dims],
+            mask=Mask.of(mask),
+            scale=scale,
+        )
+        return grad_q, grad_k, grad_v
+
+    def kernel(
+        self,
+        name: str,
+        *inputs: Tile,
+        results: Sequence[tuple[Axis | Dim | int, ...]],
+        mask: Mask | None = None,
+        scale: float | None = None,
+        signature: str | None = None,
+    ) -> tuple[Tile, ...]:
+        """Compute on tiles by a kernel's meaning.
+
+        Parameters
+        ----------
+        name
+            The kernel.
+        *inputs
+            Its operands.
+        results
+            The dims of each result.
+        mask, scale
+            For kernels over ``sq`` and ``sk``.
+        signature
+            The shapes of a kernel that Mercury does not know, as ``"m k, k n -> m n"``.
+        """
+        nest = self._open_nest()
+        kernel = Kernel(
+            name=name,
+            inputs=inputs,
+            mask=mask,
+            scale=scale,
+            signature=signature,
+            source=here(),
+        )
+        nest.ops.append(kernel)
+        wide = "f64" if inputs and inputs[0].dtype == "f64" else "f32"
+        return tuple(
+            Tile(
+                dims=tuple(to_dim(dim) for dim in dims),
+                dtype=wide,
+                source=kernel.source,
+                origin=kernel,
+                number=number,
+            )
+            for number, dims in enumerate(results)
+        )

@@ -1,0 +1,343 @@
+"""Compiled plans on GPUs against float64: every named method, replays, a late rank.
+
+    torchrun --nproc-per-node 2 test/Gpu/plans.py
+    python test/Gpu/plans.py --mesh gpu=1
+
+A case that fails is named and the others go on. The bound of an error is twice that of the
+plan of one device, in the same types and at the same positions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import mercury as mc
+import torch
+from mercury.cuda.trial import distances
+from mercury.reference.sampled import draw_on
+
+DEADLINE_MS = 30_000
+REPEATS = 10
+# Half a unit in the last place of a result that the one-device plan got by luck.
+LEAST = {"bf16": 5e-4, "f16": 6e-5, "f32": 1e-6}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """A schedule of a program."""
+
+    name: str
+    program: mc.Program
+    schedule: Callable[[mc.Mesh], mc.Schedule]
+    bitwise: bool = True
+
+
+def say(text: str) -> None:
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(text, flush=True)
+
+
+# --- What is run ----------------------------------------------------------------------------
+
+
+def programs(method: Any, quick: bool) -> Iterator[tuple[str, mc.Program]]:
+    """The shipped programs that a method schedules, in a few shapes."""
+    make, name = method.program, method.program.name
+    if name == "attention":
+        lengths = [(1024, 1024), (4097, 4097), (1000, 777)]
+        for sq, sk in lengths[:1] if quick else lengths:
+            for mask in ("full", "causal"):
+                for group in (1, 4):
+                    text = f"{sq}:{sk} {mask} group {group} bf16"
+                    yield text, make(h=8, sq=sq, sk=sk, mask=mask, group=group, dtype="bf16")
+        yield (
+            "1024:1024 causal group 4 f16",
+            make(h=8, sq=1024, sk=1024, mask="causal", group=4, dtype="f16"),
+        )
+    elif name == "decode_attention":
+        for sk, group in ((4096, 1), (4097, 4)):
+            for dtype in ("bf16", "f16"):
+                yield (
+                    f"1:{sk} group {group} {dtype}",
+                    make(h=8, sk=sk, group=group, dtype=dtype),
+                )
+    else:
+        for shape in ((1024, 512, 768), (1000, 777, 513)):
+            for dtype in ("bf16", "f16"):
+                m, depth, n = shape
+                yield f"{m} {depth} {n} {dtype}", make(m=m, depth=depth, n=n, dtype=dtype)
+
+
+def cases(quick: bool) -> Iterator[Case]:
+    for name in mc.strategies.names():
+        method = mc.strategies.get(name)
+        for text, program in programs(method, quick):
+
+            def schedule(mesh: mc.Mesh, method: Any = method, program: Any = program) -> Any:
+                return method.schedule(mesh, program)
+
+            yield Case(name=f"{name} {text}", program=program, schedule=schedule)
+    for name in ("ring", "ulysses", "context-parallel"):
+        for mask, group in (("full", 1), ("causal", 4)):
+            program = mc.programs.attention_backward(
+                h=8, sq=1024, sk=1024, mask=mask, group=group
+            )
+
+            def backward(mesh: mc.Mesh, name: str = name, program: Any = program) -> Any:
+                return mc.strategies.get(name).schedule(mesh, program)
+
+            yield Case(
+                name=f"{name} backward {mask} group {group}",
+                program=program,
+                schedule=backward,
+                bitwise=False,
+            )
+    yield from pulled()
+
+
+def pulled() -> Iterator[Case]:
+    """Rings that read in place, and causal ones with balanced shards."""
+    for mask in ("full", "causal"):
+        for layout in ("block", "zigzag"):
+            program = mc.programs.attention(
+                h=8, sq=2048, sk=2048, mask=mask, layout={"sq": layout, "sk": layout}
+            )
+
+            def schedule(mesh: mc.Mesh, program: Any = program) -> Any:
+                made = mc.Schedule(program, mesh).parallelize("sq", "gpu")
+                return made.shift("sk", by="sq", reads="pull")
+
+            yield Case(name=f"ring by pull {mask} {layout}", program=program, schedule=schedule)
+
+
+# --- One case -------------------------------------------------------------------------------
+
+
+class Bench:
+    """The session, and what one device computes of each program."""
+
+    def __init__(self, mesh: mc.Mesh) -> None:
+        self.mesh = mesh
+        self.open()
+        self.device = torch.device("cuda", self.session.device)
+        self._kept: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._programs: list[mc.Program] = []  # their ids stay theirs
+
+    def open(self) -> None:
+        """Open a session of all ranks, and one of this rank alone."""
+        self.session = mc.cuda.Session(self.mesh, deadline_ms=DEADLINE_MS)
+        self.alone = mc.cuda.Session(mc.Mesh(gpu=1), deadline_ms=DEADLINE_MS)
+
+    def reopen(self) -> None:
+        """After a failure, which ends a session's work on every rank."""
+        self.session.close()
+        self.alone.close()
+        self.open()
+
+    def one_device(self, program: mc.Program) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Whole inputs, and the outputs of a plan for one GPU."""
+        if id(program) not in self._kept:
+            plan = mc.Schedule(program, mc.Mesh(gpu=1)).compile(target="cuda")
+            inputs = draw_on(program, self.device, seed=len(self._programs))
+            self._kept = {id(program): (inputs, plan.run(self.alone, **inputs))}
+            self._programs.append(program)
+        return self._kept[id(program)]
+
+    def check(self, case: Case) -> str:
+        """Run a case; what it found, which begins with a word of its verdict."""
+        began = time.perf_counter()
+        plan = case.schedule(self.mesh).compile(target="cuda")
+        compiled = time.perf_counter() - began
+        inputs, single = self.one_device(case.program)
+        outputs = {
+            buffer.name: torch.empty(
+                plan.layout(buffer.name).shape(self.session.rank),
+                dtype=single[buffer.name].dtype,
+                device=self.device,
+            )
+            for buffer in case.program.outputs
+        }
+        call = plan.bind(self.session, **plan.shard(self.session, **inputs), **outputs)
+        self.poison(outputs)
+        call()
+        self.session.synchronize()
+        rank = self.session.rank
+        found = distances(plan, rank, inputs, outputs)
+        bound = distances(plan, rank, inputs, plan.shard(self.session, **single))
+        graph = call.capture()
+        first = None
+        same = True
+        for _ in range(REPEATS):
+            self.poison(outputs)
+            graph()
+            self.session.synchronize()
+            first = first or {name: tensor.clone() for name, tensor in outputs.items()}
+            same &= all(torch.equal(first[name], outputs[name]) for name in outputs)
+        replayed = distances(plan, rank, inputs, outputs)
+        graph.close()
+        wrong = [
+            f"{name} error {max(found[name], replayed[name]):.1e}, one device {bound[name]:.1e}"
+            for name in outputs
+            if not max(found[name], replayed[name])
+            <= max(2 * bound[name], LEAST[case.program.inputs[0].dtype])
+        ]
+        if case.bitwise and not same:
+            wrong.append(f"{REPEATS} replays differ")
+        if wrong:
+            return f"WRONG {'; '.join(wrong)}"
+        worst = max(found.values(), default=0.0)
+        return f"right {worst:.1e} of {max(bound.values()):.1e}, compiled in {compiled:.1f} s"
+
+    @staticmethod
+    def poison(outputs: dict[str, Any]) -> None:
+        for tensor in outputs.values():
+            tensor.fill_(torch.nan)
+
+
+# --- Many replays ---------------------------------------------------------------------------
+
+
+def replay_many(bench: Bench, name: str, schedule: mc.Schedule, times: int) -> str:
+    """Replays with inputs that change each time, and a rank that is late."""
+    session, device = bench.session, bench.device
+    plan = schedule.compile(target="cuda")
+    single = mc.Schedule(plan.program, mc.Mesh(gpu=1)).compile(target="cuda")
+    whole = draw_on(plan.program, device)
+    shards = plan.shard(session, **whole)
+    places = {
+        buffer.name: torch.empty(buffer.shape, dtype=kind, device=device)
+        for buffer, kind in ((b, _kind(b.dtype)) for b in plan.program.outputs)
+    }
+    alone = single.bind(bench.alone, **whole, **places)
+    outputs = plan.shard(session, **places)
+    graph = plan.bind(session, **shards, **outputs).capture()
+    expected = alone.capture()
+    generator = torch.Generator(device=device).manual_seed(5)
+    late = torch.randint(plan.mesh.size + 2, (times,), generator=torch.Generator()).tolist()
+    worst = torch.zeros((), device=device)
+    cuts = {n: _cut(plan, n, session.rank, device) for n in (*whole, *places)}
+    for number in range(times):
+        for key, tensor in whole.items():
+            tensor.normal_(generator=generator)
+            shards[key].copy_(cuts[key](tensor))
+        if late[number] == session.rank:
+            torch.cuda._sleep(400_000)
+        graph()
+        expected()
+        for key, tensor in outputs.items():
+            right = cuts[key](places[key]).double()
+            error = (tensor.double() - right).norm() / right.norm()
+            worst = torch.maximum(worst, torch.nan_to_num(error, nan=1e9).float())
+    session.synchronize()
+    bench.alone.synchronize()
+    error = float(worst)
+    return f"{'right' if error < 1e-2 else 'WRONG'} worst {error:.1e} of {times} replays"
+
+
+def _kind(dtype: str) -> torch.dtype:
+    return {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[dtype]
+
+
+def _cut(plan: Any, name: str, rank: int, device: torch.device) -> Callable[[Any], Any]:
+    held = plan.layout(name).indices(rank)
+    shape = plan.layout(name).buffer.shape
+    dims = [
+        (dim, torch.from_numpy(at).to(device))
+        for dim, at in enumerate(held)
+        if len(at) != shape[dim]
+    ]
+
+    def cut(tensor: torch.Tensor) -> torch.Tensor:
+        for dim, at in dims:
+            tensor = tensor.index_select(dim, at)
+        return tensor
+
+    return cut
+
+
+def replays(mesh: mc.Mesh) -> Iterator[tuple[str, mc.Schedule]]:
+    attention = mc.programs.attention(h=4, sq=512, sk=512)
+    causal = mc.programs.attention(h=4, sq=512, sk=512, mask="causal")
+    yield "ring", mc.strategies.get("ring").schedule(mesh, attention)
+    for program in (attention, causal):
+        made = mc.Schedule(program, mesh).parallelize("sq", mesh.names[0])
+        yield "ring by pull", made.shift("sk", by="sq", reads="pull")
+    yield "ulysses", mc.strategies.get("ulysses").schedule(mesh, attention)
+    product = mc.programs.matmul(m=512, n=256, depth=384)
+    for name in ("async-tp", "gemm-rs-shifted", "gemm-rs", "ag-gemm"):
+        yield name, mc.strategies.get(name).schedule(mesh, product)
+
+
+# --- One command ----------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mesh", default=f"gpu={os.environ.get('WORLD_SIZE', '1')}")
+    parser.add_argument("--quick", action="store_true", help="one length of each attention")
+    parser.add_argument("--only", default="", help="cases whose names have this text")
+    parser.add_argument("--replays", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
+    parser.add_argument("--json", type=pathlib.Path, help="where the verdicts go")
+    options = parser.parse_args()
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    began = time.perf_counter()
+    mesh = mc.Mesh.parse(options.mesh)
+    bench = Bench(mesh)
+    verdicts: dict[str, str] = {}
+
+    def attempt(name: str, check: Callable[[], str]) -> bool:
+        """Run a check on every rank; False when no more can be run."""
+        if options.only not in name:
+            return True
+        try:
+            own = check()
+        except Exception as error:
+            own = f"FAILED {type(error).__name__}: {str(error)[:400]}"
+        told = bench.session.gather("verdict", f"{time.perf_counter() - began} {own}")
+        spent = max(float(text.partition(" ")[0]) for text in told)
+        found = [text.partition(" ")[2] for text in told]
+        bad = [text for text in found if not text.startswith("right")]
+        verdicts[name] = bad[0] if bad else found[0]
+        say(f"{name}: {verdicts[name]}")
+        if any(text.startswith("FAILED") for text in found):
+            bench.reopen()
+        return spent < options.seconds and "CUDA error" not in verdicts[name]
+
+    def everything() -> Iterator[tuple[str, Callable[[], str]]]:
+        for name, schedule in replays(mesh) if options.replays else ():
+            yield (
+                f"{options.replays} replays of {name} {schedule.program.name}",
+                lambda name=name, schedule=schedule: replay_many(
+                    bench, name, schedule, options.replays
+                ),
+            )
+        for case in cases(options.quick):
+            yield case.name, lambda case=case: bench.check(case)
+
+    for name, check in everything():
+        if not attempt(name, check):
+            break
+    bench.session.close()
+    bench.alone.close()
+    right = sum(text.startswith("right") for text in verdicts.values())
+    for name, text in verdicts.items():
+        if not text.startswith("right"):
+            say(f"! {name}: {text}")
+    seconds = time.perf_counter() - began
+    say(f"{right} of {len(verdicts)} right on {mesh}, in {seconds:.0f} s")
+    if options.json and bench.session.rank == 0:
+        options.json.write_text(json.dumps(verdicts, indent=1))
+    return right != len(verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

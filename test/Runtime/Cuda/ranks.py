@@ -1,0 +1,229 @@
+"""One rank of a job on the fake driver; test/python/test_cuda_ranks.py starts them.
+
+RANK=0 WORLD_SIZE=2 MERCURY_STORE=... python test/Runtime/Cuda/ranks.py CASE
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import mercury as mc
+import numpy as np
+from fake import KERNELS, LIBRARY, DeviceArray
+from mercury import reference
+
+RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+MESH = mc.Mesh(gpu=RANKS)
+DEADLINE_MS = 20_000
+
+
+def attention(**settings: Any) -> mc.Program:
+    given = {"h": 2 * RANKS, "sq": 13, "sk": 17, "d": 4, "group": 2, "dtype": "f32"}
+    return mc.programs.attention(**{**given, **settings})
+
+
+def product() -> mc.Program:
+    return mc.programs.matmul(m=11, n=7, depth=5, dtype="f32")
+
+
+def ring(reads: str) -> mc.Schedule:
+    made = mc.Schedule(attention(mask="causal"), MESH).parallelize("sq", "gpu")
+    return made.shift("sk", by="sq", reads=reads)
+
+
+SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
+    "ring-rotate": lambda: ring("rotate"),
+    "ring-pull": lambda: ring("pull"),
+    "ulysses": lambda: mc.strategies.get("ulysses").schedule(
+        MESH, attention(sq=12, sk=18, group=1)
+    ),
+    "context-parallel": lambda: mc.strategies.get("context-parallel").schedule(
+        MESH, attention()
+    ),
+    "gemm-rs": lambda: mc.strategies.get("gemm-rs").schedule(MESH, product()),
+    "gemm-rs-shifted": lambda: mc.strategies.get("gemm-rs-shifted").schedule(MESH, product()),
+    "async-tp": lambda: mc.strategies.get("async-tp").schedule(MESH, product()),
+}
+
+
+class Bound:
+    """A plan with shards of random inputs on a fake device."""
+
+    def __init__(self, session: mc.cuda.Session, schedule: mc.Schedule) -> None:
+        self.session = session
+        self.plan = schedule.patch("*", "mine").compile(target="cuda")
+        self.arrays = {
+            buffer.name: DeviceArray(
+                np.zeros(self.plan.layout(buffer.name).shape(RANK), np.float32)
+            )
+            for buffer in self.plan.program.buffers
+        }
+        self.call = self.plan.bind(session, **self.arrays)
+        self.expected: dict[str, np.ndarray] = {}
+
+    def draw(self, seed: int) -> None:
+        """Put new inputs into the shards, and NaN where results come."""
+        inputs = {
+            name: values.astype(np.float32)
+            for name, values in reference.draw(self.plan.program, seed).items()
+        }
+        self.expected = reference.evaluate(self.plan.program, inputs)
+        for name, array in self.arrays.items():
+            held = self.plan.layout(name).indices(RANK)
+            array.array[...] = inputs[name][np.ix_(*held)] if name in inputs else np.nan
+
+    def check(self) -> None:
+        for name, whole in self.expected.items():
+            held = self.plan.layout(name).indices(RANK)
+            error = reference.relative_error(
+                self.arrays[name].array.astype(np.float64), whole[np.ix_(*held)]
+            )
+            assert error < 1e-5, f"{name} is wrong: error {error}"
+
+    def free(self) -> None:
+        for array in self.arrays.values():
+            array.free()
+
+
+def refused(work: Callable[[], Any]) -> mc.RunError:
+    """The error that work ends with."""
+    try:
+        work()
+    except mc.RunError as error:
+        return error
+    raise AssertionError("expected an error, there was none")
+
+
+def run_and_replay(name: str) -> None:
+    """Run, then capture and replay with new data."""
+    LIBRARY.fake_cuda_set_delay(RANK, 300 if RANK == RANKS - 1 else 30)
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
+        bound = Bound(session, SCHEDULES[name]())
+        bound.draw(0)
+        bound.call()
+        session.synchronize()
+        bound.check()
+        graph = bound.call.capture()
+        for seed in range(1, 6):
+            # Peers may read the shards until the last run is over on all of them.
+            session.gather("drawn", "")
+            bound.draw(seed)
+            session.gather("ready", "")
+            graph()
+            session.synchronize()
+            bound.check()
+    bound.free()
+    left = LIBRARY.fake_cuda_count_objects()
+    assert left == 0, f"{left} objects are left"
+
+
+def two_plans() -> None:
+    """Two plans in one session, the second with a larger arena and messages."""
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
+        bounds = [Bound(session, SCHEDULES[name]()) for name in ("async-tp", "ulysses")]
+        for seed in range(3):
+            for bound in bounds:
+                session.gather("drawn", "")
+                bound.draw(seed)
+                session.gather("ready", "")
+                bound.call()
+                session.synchronize()
+                bound.check()
+
+
+def different_plans() -> None:
+    """Rank 0 has another plan than the others: all are told."""
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
+        name = "gemm-rs" if RANK == 0 else "ulysses"
+        error = refused(lambda: Bound(session, SCHEDULES[name]()))
+        others = ", ".join(str(rank) for rank in range(1, RANKS))
+        word = "ranks" if RANKS > 2 else "rank"
+        assert "rank 0: matmul" in str(error), error
+        assert f"{word} {others}: attention" in str(error), error
+        # The session takes the same plan from all.
+        bound = Bound(session, SCHEDULES["gemm-rs"]())
+        bound.draw(1)
+        bound.call()
+        session.synchronize()
+        bound.check()
+
+
+def killed_peer() -> None:
+    """The last rank ends in the middle: the others end in time, and can work again."""
+    began = time.monotonic()
+    session = mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=2000)
+    bound = Bound(session, SCHEDULES["ring-pull"]())
+    bound.draw(0)
+    bound.call()
+    session.synchronize()
+    if RANK == RANKS - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def run() -> None:
+        bound.call()
+        session.synchronize()
+
+    error = refused(run)
+    assert str(error).startswith("rank "), error
+    assert "within 2000 ms" in str(error), error
+    assert "failed before" in str(refused(bound.call))
+    session.close()
+    seconds = time.monotonic() - began
+    assert seconds < 15, f"it took {seconds} s"
+    alone = mc.Mesh(gpu=1)
+    schedule = mc.Schedule(product(), alone).patch("*", "mine")
+    with mc.cuda.Session(alone, kernels=KERNELS, device=RANK) as small:
+        plan = schedule.compile(target="cuda")
+        values = reference.draw(plan.program)
+        given = {n: DeviceArray(v.astype(np.float32)) for n, v in values.items()}
+        c = DeviceArray(np.full((11, 7), np.nan, np.float32))
+        plan.bind(small, **given, C=c)()
+        small.synchronize()
+        exact = reference.evaluate(plan.program, values)["C"]
+        distance = reference.relative_error(c.array.astype(np.float64), exact)
+        assert distance < 1e-5, distance
+
+
+def failing_kernel() -> None:
+    """An exception in a kernel of one rank is the error of all."""
+
+    def refuse(_: Any) -> None:
+        raise ValueError("no such tile")
+
+    kernels = {**KERNELS, "mine.matmul": refuse} if RANK == 0 else KERNELS
+    with mc.cuda.Session(MESH, kernels=kernels, deadline_ms=5000) as session:
+        bound = Bound(session, SCHEDULES["async-tp"]())
+        bound.draw(0)
+
+        def run() -> None:
+            bound.call()
+            session.synchronize()
+
+        error = refused(run)
+        assert "rank 0" in str(error), error
+        assert "kernel 'mine.matmul'" in str(error), error
+        assert "ValueError: no such tile" in str(error), error
+        assert RANK != 0 or isinstance(error.__cause__, ValueError)
+
+
+OTHERS = {
+    "two-plans": two_plans,
+    "different-plans": different_plans,
+    "killed-peer": killed_peer,
+    "failing-kernel": failing_kernel,
+}
+
+
+def main() -> None:
+    name = sys.argv[1]
+    OTHERS[name]() if name in OTHERS else run_and_replay(name)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()

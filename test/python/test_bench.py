@@ -1,0 +1,599 @@
+"""Benchmarks: names, statistics, turns, records and tables, on processes that are not there."""
+
+import dataclasses
+import gc
+import importlib
+import json
+import math
+import random
+import weakref
+from types import SimpleNamespace
+
+import mercury as mc
+import pytest
+from click.testing import CliRunner
+from mercury import bench
+from mercury.bench import BenchError, Record, parse_workload
+from mercury.bench.candidate import Candidate, Prepared
+from mercury.bench.errors import AbsentError
+from mercury.bench.measure import Settings, compare
+from mercury.bench.operators import agreement_lines
+from mercury.bench.ours import plans_of
+from mercury.bench.predict import agreement, rank_correlation
+from mercury.bench.processes import exchange_messages
+from mercury.bench.record import read_records, write_records
+from mercury.bench.shards import block, zigzag
+from mercury.bench.statistics import middle, ratios
+from mercury.bench.sweep import Entry, Limits, Sweep
+from mercury.bench.trace import summary
+from mercury.bench.watchdog import Watchdog
+from mercury.cli.bench import bench as command
+from mercury.cli.topology import topology
+
+
+class Tensor:
+    """What a candidate wrote; NaN until it writes again."""
+
+    def __init__(self, error=1e-3):
+        self.error, self.now = error, error
+
+    def fill_(self, value):
+        self.now = value
+
+
+class Clock:
+    """Processes of one rank, whose works say how long they take."""
+
+    torch, rank, size, device, name = None, 0, 2, "cpu", "a clock"
+
+    def __init__(self, seed=0):
+        self.at, self.log, self.random = 0.0, [], random.Random(seed)
+
+    def work(self, name, ms, spread=0.0, tensor=None):
+        def run():
+            self.log.append(name)
+            self.at += ms * (1 + spread * self.random.random())
+            if tensor is not None:
+                tensor.now = tensor.error
+            return {"C": tensor}
+
+        return run
+
+    def maximum(self, value):
+        return math.inf if math.isnan(value) else value
+
+    def agree(self, message):
+        return message
+
+    def seconds(self):
+        return self.at / 1000
+
+    def milliseconds(self, work, times):
+        before = self.at
+        for _ in range(times):
+            work()
+        return (self.at - before) / times
+
+    def capture(self, work):
+        return work, work()
+
+    def synchronize(self):
+        pass
+
+
+class Problem:
+    """Knows how wrong a tensor is."""
+
+    def error(self, results, held):
+        assert held == {"C": ()}
+        return results["C"].now
+
+
+def floors(on, ms=1.0, error=1e-3):
+    tensor = Tensor(error)
+    run = on.work("floor", ms, tensor=tensor)
+    return SimpleNamespace(
+        prepare=lambda *_: Prepared(run=run, held={"C": ()}),
+        one_device=lambda _, floor, __: (floor.run(), floor.held),
+    )
+
+
+def candidate(on, name, ms, *, error=1e-3, spread=0.0, **more):
+    tensor = Tensor(error)
+
+    def prepare(problem, processes):
+        run = on.work(name, ms, spread, tensor)
+        return Prepared(run=run, held={"C": ()}, **more)
+
+    return Candidate(name=name, prepare=prepare)
+
+
+def failing(name, error):
+    def prepare(problem, processes):
+        raise error
+
+    return Candidate(name=name, prepare=prepare)
+
+
+def sweep(on, plans, peers=(), *, floor=1.0, limits=None, **more):
+    told = []
+    entries = [Entry(candidate=plan, plan=f"recipe of {plan.name}") for plan in plans]
+    settings = Settings(rounds=5, least_rounds=5, burst_ms=1, **more)
+    runner = Sweep(on, settings, limits or Limits(), told.append, floors(on, floor))
+    common = {"ranks": 2, "device": "a clock", "versions": {"torch": "0"}}
+    made = runner.run("gemm-rs-8x8x8", Problem(), entries, peers, common)
+    return {record.name: record for record in made}, told
+
+
+# --- Names ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", [*bench.GOALS, *bench.ONE_GPU, "attention-2x8x1000-full-gqa2-bwd"]
+)
+def test_a_workload_is_its_name(text):
+    assert str(parse_workload(text)) == text
+
+
+def test_flops_count_what_a_mask_leaves_and_five_products_backward():
+    full, causal = (parse_workload(f"attention-2x4x1024-{mask}") for mask in ("full", "causal"))
+    assert full.flops == 4 * 2 * 4 * 1024**2 * 128
+    assert causal.flops == full.flops / 2
+    assert parse_workload("attention-2x4x1024-full-bwd").flops == 2.5 * full.flops
+    assert parse_workload("gemm-rs-4x6x8").flops == 2 * 4 * 6 * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("attention-1x32x4096", "attention-1x32x16384-causal"),
+        ("attention-1x32x4096-window", "there is no workload"),
+        ("attention-0x32x4096-full", "sizes of at least 1"),
+        ("attention-1x32x4096-full-gqa5", "key heads divide, got 32 and 5"),
+        ("attention-1x32x4096-full-gqa0", "key heads divide|at least 1"),
+        ("ag-gemm-8x8", "ag-gemm-MxKxN"),
+        ("gemm-rs-8x0x8", "sizes of at least 1"),
+    ],
+)
+def test_a_name_that_is_none_says_what_one_is(text, message):
+    with pytest.raises(BenchError, match=message):
+        parse_workload(text)
+
+
+def test_shards_cover_every_row_once():
+    for extent, ranks in ((4097, 2), (1000, 3), (3, 4), (16, 4)):
+        for cut in (block, zigzag):
+            rows = [row for rank in range(ranks) for row in cut(extent, ranks, rank)]
+            assert sorted(rows) == list(range(extent))
+
+
+# --- Statistics ----------------------------------------------------------------------------
+
+
+def test_the_interval_holds_the_median_as_often_as_it_says():
+    numbers, held, asked = random.Random(1), 0, 400
+    for _ in range(asked):
+        seen = middle([numbers.expovariate(1.0) for _ in range(15)])
+        held += seen.low <= math.log(2) <= seen.high
+        assert seen.low <= seen.median <= seen.high
+        assert seen.confidence >= 0.95
+    assert 0.93 < held / asked < 0.995
+
+
+def test_few_samples_claim_no_more_than_they_know():
+    assert middle([1.0]).confidence == 0
+    assert middle([3.0, 1.0, 2.0, 5.0, 4.0]).confidence == pytest.approx(0.9375)
+    # Of 15 samples, ranks 4 and 12: 1 - 2 P(Binomial(15, 1/2) <= 3).
+    seen = middle([float(n) for n in range(1, 16)])
+    assert (seen.low, seen.median, seen.high) == (4, 8, 12)
+    assert seen.confidence == pytest.approx(1 - 2 * (1 + 15 + 105 + 455) / 2**15)
+
+
+def test_a_ratio_is_of_rounds_and_not_of_medians():
+    # The machine is twice as slow in three of the rounds: the ratio does not see it.
+    floor = [1.0, 2.0, 1.0, 2.0, 2.0]
+    seen = ratios([1.1, 2.2, 1.1, 2.2, 2.2], floor)
+    assert seen.median == pytest.approx(1.1)
+    assert seen.high - seen.low < 1e-12
+    with pytest.raises(BenchError, match="same rounds of both, got 1 and 5"):
+        ratios([1.0], floor)
+    with pytest.raises(BenchError, match="no samples"):
+        middle([])
+
+
+# --- Turns ---------------------------------------------------------------------------------
+
+
+def test_works_take_turns_there_and_back():
+    on = Clock()
+    works = {name: on.work(name, ms) for name, ms in (("floor", 4.0), ("a", 5.0), ("b", 6.0))}
+    timing = compare(on, works, Settings(rounds=6, burst_ms=4))
+    turns = on.log[-18:]
+    assert turns[:6] == ["floor", "a", "b", "b", "a", "floor"]
+    assert timing.samples["a"] == pytest.approx([5.0] * 6)
+    assert all(len(samples) == 6 for samples in timing.samples.values())
+
+
+def test_short_works_run_in_bursts_and_long_ones_alone():
+    on = Clock()
+    compare(on, {"floor": on.work("floor", 0.5)}, Settings(rounds=5, burst_ms=10))
+    assert len(on.log) == 2 + 5 * 20
+    on = Clock()
+    compare(on, {"floor": on.work("floor", 500.0)}, Settings(rounds=5, burst_ms=10))
+    assert len(on.log) == 1 + 5
+
+
+def test_the_slowest_leave_when_the_budget_is_short_but_never_the_floor():
+    on = Clock()
+    works = {"floor": on.work("floor", 100.0)}
+    works |= {f"{ms}": on.work(f"{ms}", float(ms)) for ms in (120, 290, 150, 900)}
+    timing = compare(on, works, Settings(rounds=15, budget_s=2.0))
+    assert list(timing.samples) == ["floor", "120", "150"]
+    assert len(timing.samples["floor"]) == 5
+    assert timing.tried["900"] == pytest.approx(900)
+    lone = compare(on, {"floor": works["floor"]}, Settings(rounds=15, budget_s=0.01))
+    assert len(lone.samples["floor"]) == 5
+
+
+def test_settings_are_checked():
+    for wrong in ({"rounds": 2}, {"burst_ms": 0}, {"slow": 0.5}, {"least_rounds": 0}):
+        with pytest.raises(BenchError):
+            Settings(**wrong)
+
+
+# --- A workload ----------------------------------------------------------------------------
+
+
+def test_a_sweep_compares_ours_with_the_floor_and_the_best_peer():
+    on = Clock()
+    plans = [candidate(on, "pull", 1.1, spread=0.01), candidate(on, "ring", 1.3)]
+    peers = [candidate(on, "NCCL", 1.5), candidate(on, "fused", 2.2)]
+    made, _ = sweep(on, plans, peers)
+    pull, ring = made["pull"], made["ring"]
+    assert (pull.chosen, ring.chosen) == (True, False)
+    assert 1.1 <= pull.ratio_low <= pull.ratio_to_floor <= pull.ratio_high <= 1.112
+    assert ring.ratio_to_floor == pytest.approx(1.3)
+    assert (pull.best_peer, ring.best_peer_ms) == ("NCCL", pytest.approx(1.5))
+    assert ring.ratio_to_peer == pytest.approx(1.3 / 1.5)
+    assert ring.peers["fused"].ms == pytest.approx(2.2)
+    assert (ring.plan, ring.ranks, ring.rounds, ring.graph) == ("recipe of ring", 2, 5, True)
+
+
+def test_what_fails_is_named_and_ends_nothing():
+    on = Clock()
+    plans = [
+        failing("broken", RuntimeError("no kernel\nwith a long trace")),
+        failing("not lowered", mc.CompileError("needs rule R6", location="mine.py:12")),
+        candidate(on, "wrong", 1.0, error=3e-3),
+        candidate(on, "lost", 1.0, error=math.nan),
+        candidate(on, "right", 1.2),
+    ]
+    peers = [failing("absent", AbsentError("package x is not there")), candidate(on, "p", 2.0)]
+    made, told = sweep(on, plans, peers)
+    assert made["broken"].failed == "RuntimeError: no kernel"
+    assert made["not lowered"].failed == "CompileError: needs rule R6"  # and no place in a file
+    assert made["wrong"].failed == "wrong: its error is 3.0e-03, at most 2.0e-03 is allowed"
+    assert made["lost"].failed.startswith("wrong: its error is inf")
+    assert made["wrong"].ours_ms is None
+    assert made["right"].chosen
+    assert made["right"].peers["absent"].absent == "package x is not there"
+    assert made["right"].best_peer == "p"
+    assert any("wrong left out: wrong" in line for line in told)
+
+
+def test_a_graph_that_writes_nothing_is_wrong():
+    on = Clock()
+    stale = candidate(on, "stale", 1.0, graph=lambda: None)
+    made, _ = sweep(on, [stale])
+    assert made["stale"].failed.startswith("wrong as a graph: its error is inf")
+
+
+def test_what_cannot_be_captured_runs_without_a_graph():
+    class NoGraphs(Clock):
+        def capture(self, work):
+            if self.log and self.log[-1] == "floor":
+                return work, work()
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    on = NoGraphs()
+    made, told = sweep(on, [], [candidate(on, "p", 1.5)])
+    assert made[""].peers["p"].graph is False
+    assert made[""].peers["p"].ms == pytest.approx(1.5)
+    assert made[""].failed == "no plan was asked for"
+    assert any("without a graph" in line for line in told)
+
+
+def test_slow_candidates_and_those_that_come_late_are_named():
+    on = Clock()
+    plans = [candidate(on, "slow", 40.0), candidate(on, "good", 1.2)]
+    made, _ = sweep(on, plans)
+    assert "too slow to be measured in turns: 40.000 ms" in made["slow"].failed
+    late = [failing("absent", AbsentError("x")), candidate(on, "slow", 40.0)]
+    assert sweep(on, late)[0]["slow"].chosen
+    assert made["good"].ours_ms is not None
+    on = Clock()
+    plans = [candidate(on, "first", 900.0), candidate(on, "late", 500.0)]
+    made, _ = sweep(on, plans, floor=400.0, limits=Limits(seconds=3.0))
+    assert made["late"].failed == "not tried: half of the workload's 3 s were over"
+
+
+def test_a_floor_that_is_wrong_or_fails_is_an_error():
+    on = Clock()
+    for floor, message in (
+        (floors(on, error=0.5), "the floor of w is wrong"),
+        (SimpleNamespace(prepare=lambda *_: 1 / 0), "cannot be measured: ZeroDivisionError"),
+    ):
+        runner = Sweep(on, Settings(), Limits(), lambda _: None, floor)
+        with pytest.raises(BenchError, match=message):
+            runner.run("w", Problem(), [], [], {})
+    two = [candidate(on, "same", 1.0), candidate(on, "same", 1.0)]
+    with pytest.raises(BenchError, match="two candidates 'same'"):
+        sweep(on, two)
+
+
+def test_everything_made_is_closed_once():
+    on, closed = Clock(), []
+    plans = [
+        candidate(on, name, 1.0, error=error, close=lambda name=name: closed.append(name))
+        for name, error in (("good", 1e-3), ("wrong", 1.0))
+    ]
+    sweep(on, plans)
+    assert sorted(closed) == ["good", "wrong"]
+
+
+def test_what_a_graph_reads_is_kept_until_all_turns_are_over():
+    class Data:
+        pass
+
+    on, alive = Clock(), []
+    seen = []
+
+    def prepare(problem, processes, name="kept"):
+        data, tensor = Data(), Tensor()
+        alive.append(weakref.ref(data))
+        timed = on.work(name, 1.0, tensor=tensor)
+
+        def run(data=data):
+            return timed()
+
+        # As a CUDA graph: it replays what it captured, and knows nothing of `run`.
+        def replay():
+            timed()
+            seen.append(alive[0]() is not None)
+
+        return Prepared(run=run, held={"C": ()}, graph=replay)
+
+    made, _ = sweep(on, [Candidate(name="kept", prepare=prepare), candidate(on, "b", 1.0)])
+    assert made["kept"].ours_ms is not None
+    assert len(seen) > 5
+    assert all(seen)
+    gc.collect()
+    assert alive[0]() is None
+
+
+def test_what_another_rank_failed_to_make_is_closed_here_too():
+    class Torn(Clock):
+        def agree(self, message):
+            return "rank 1: no memory" if self.log[-1:] == ["made"] else message
+
+    on, closed = Torn(), []
+
+    def prepare(problem, processes):
+        on.log.append("made")
+        return Prepared(run=lambda: {}, held={}, close=lambda: closed.append("torn"))
+
+    made, _ = sweep(on, [Candidate(name="torn", prepare=prepare)])
+    assert made["torn"].failed == "rank 1: no memory"
+    assert closed == ["torn"]
+
+
+def test_messages_name_the_rank_unless_all_say_the_same():
+    assert exchange_messages(["a", "a"]) == "a"
+    assert exchange_messages([None, "b", "c"]) == "rank 1: b"
+    assert exchange_messages([None, None]) is None
+
+
+def test_a_watchdog_ends_what_hangs_and_nothing_else():
+    said = []
+    dog = Watchdog(said.append)
+    dog.expect("a workload", 60)
+    dog.expect("the next", 0.01)
+    dog._timer.join(5)
+    assert len(said) == 1
+    assert "the next has not ended in 0 s" in said[0]
+    dog.expect("another", 0.05)
+    dog.stop()
+    assert len(said) == 1
+
+
+# --- Records and tables --------------------------------------------------------------------
+
+
+def records():
+    on = Clock()
+    plans = [candidate(on, "pull", 1.05), candidate(on, "ring", 1.5)]
+    peers = [candidate(on, "NCCL", 1.4), failing("USP", AbsentError("yunchang is not there"))]
+    made, _ = sweep(on, plans, peers)
+    return [
+        dataclasses.replace(record, workload="gemm-rs-16384x8192x8192")
+        for record in made.values()
+    ]
+
+
+def test_records_survive_a_file(tmp_path):
+    path = tmp_path / "results.json"
+    write_records(path, records())
+    again = read_records(path)
+    assert [record.to_json() for record in again] == [r.to_json() for r in records()]
+    assert again[0].peers["USP"].absent == "yunchang is not there"
+    content = json.loads(path.read_text())
+    wanted = {"workload", "plan", "floor_ms", "ours_ms", "ratio_to_floor", "ratio_low"}
+    wanted |= {"ratio_high", "best_peer", "best_peer_ms", "ratio_to_peer", "error", "versions"}
+    assert wanted <= set(content[0])
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"speed": 3}, "there is no key 'speed'"),
+        ({"floor_ms": "fast"}, "'floor_ms' must be float, got 'fast'"),
+        ({"floor_ms": None}, "'floor_ms' must be float"),
+        ({"chosen": 1}, "'chosen' must be bool"),
+        ({"rounds": True}, "'rounds' must be int"),
+        ({"workload": "matmul"}, "there is no workload 'matmul'"),
+        ({"ours_ms": None}, "may only be null where 'failed' says why"),
+        ({"peers": {"NCCL": {"time": 1}}}, "peer 'NCCL': there is no key 'time'"),
+        ({"peers": []}, "'peers' must be an object"),
+    ],
+)
+def test_a_record_that_is_none_is_refused(change, message):
+    value = records()[0].to_json() | change
+    with pytest.raises(BenchError, match=message):
+        Record.from_json(value)
+
+
+def test_files_that_hold_no_records_are_refused(tmp_path):
+    path = tmp_path / "results.json"
+    for content, message in (("{", "cannot be read"), ("{}", "a list of records, got dict")):
+        path.write_text(content)
+        with pytest.raises(BenchError, match=message):
+            read_records(path)
+    with pytest.raises(BenchError, match="key 'workload' is missing"):
+        Record.from_json({})
+    with pytest.raises(BenchError, match="cannot be written"):
+        write_records(tmp_path / "none" / "results.json", [])
+
+
+def test_the_table_shows_the_chosen_plan_its_goal_and_who_is_absent():
+    made = records()
+    printed = bench.table(made)
+    assert "| gemm-rs-16384x8192x8192 | 1.000 | 1.050 | 1.050 [1.050, 1.050] |" in printed
+    assert "| 1.06 reached | NCCL 1.400 | 0.750 | 1.0e-03 |" in printed
+    assert "ring" not in printed
+    every = bench.table(made, every=True)
+    assert "| ring | 1.000 | 1.500 | 1.500 [1.500, 1.500] | 1.06 missed |" in every
+    peers = bench.peers_table(made)
+    assert "- gemm-rs-16384x8192x8192, USP: yunchang is not there" in peers
+    alone = [dataclasses.replace(record, ranks=1) for record in made]
+    assert "reached" not in bench.table(alone)
+
+
+# --- Predictions ---------------------------------------------------------------------------
+
+
+def test_rank_correlation_sees_order_only():
+    assert rank_correlation([1, 2, 3, 4], [1, 10, 100, 1000]) == pytest.approx(1)
+    assert rank_correlation([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1)
+    # Ties share a rank: 1.5 1.5 3 against 1 2 3.
+    assert rank_correlation([5, 5, 9], [1, 2, 3]) == pytest.approx(3**0.5 / 2)
+    assert rank_correlation([1, 1], [1, 2]) == 0
+    with pytest.raises(BenchError, match="as many of both"):
+        rank_correlation([1], [1])
+
+
+def test_regret_is_what_trusting_the_simulator_costs():
+    predicted = {"a": 1.0, "b": 1.1, "c": 2.0, "not measured": 0.1}
+    found = agreement(predicted, {"a": 1.2, "b": 1.0, "c": 2.5})
+    assert (found.plans, found.first) == (3, "a")
+    assert found.regret == pytest.approx(0.2)
+    assert found.correlation == pytest.approx(0.5)
+    assert found.off_by == pytest.approx(1 / 6)
+
+
+def test_agreement_is_told_for_each_workload():
+    made = [
+        dataclasses.replace(record, predicted_ms=ms)
+        for record, ms in zip(records(), (1.0, 1.4), strict=True)
+    ]
+    assert "| ring | 1.000 | 1.500 | 1.400 |" in bench.table(made, every=True)
+    assert "predicted" not in bench.table(made)
+    (line,) = agreement_lines(made)
+    assert "2 plans, rank correlation 1.00, first choice 'pull' +0.0% from the best" in line
+    told = []
+    assert agreement_lines(records(), told.append) == []
+    assert "too few plans" in told[0]
+
+
+def test_a_trace_is_told_in_the_order_of_its_starts():
+    events = [
+        {"cat": "kernel", "ts": 30.0, "dur": 5.0, "name": "merge", "tid": 7},
+        {"cat": "gpu_memcpy", "ts": 10.0, "dur": 15.0, "name": "Memcpy PtoP", "tid": 9},
+        {"cat": "cpu_op", "ts": 1.0, "dur": 1.0, "name": "host"},
+    ]
+    lines = summary({"traceEvents": events}).splitlines()
+    assert [line.split()[0] for line in lines] == ["0.0", "20.0"]
+    assert "merge" in lines[1]
+    assert summary({}) == ""
+
+
+# --- The command ---------------------------------------------------------------------------
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(command, arguments)
+
+
+def test_commands_explain_themselves():
+    assert "torchrun --nproc-per-node 2 -m mercury bench operators" in invoke("--help").output
+    for name in ("operators", "kernels", "links", "table", "predict"):
+        assert invoke(name, "--help").exit_code == 0
+    listed = invoke("operators", "--list").output
+    assert "gemm-rs-4096x4096x14336  at most 1.25 x the floor" in listed
+
+
+def test_the_table_command_prints_a_file(tmp_path):
+    path = tmp_path / "results.json"
+    write_records(path, records())
+    assert "1.06 reached" in invoke("table", str(path)).output
+    assert "ring" in invoke("table", str(path), "--all").output
+    assert "yunchang is not there" in invoke("table", str(path), "--peers").output
+    missing = invoke("table", str(tmp_path / "none.json"))
+    assert missing.exit_code == 1
+    assert "results cannot be read" in missing.output
+
+
+def test_plans_of_a_file_are_predicted_without_a_gpu(tmp_path, monkeypatch):
+    ops = importlib.import_module("mercury.bench.operators")
+    times = {"deliver": 3.0, "gemm-rs": 4.5}
+
+    def simulate(schedule, topology):
+        return times["deliver" if "shift" in schedule.recipe() else "gemm-rs"]
+
+    monkeypatch.setattr(ops, "predicted_ms", simulate)
+    mesh, workload = mc.Mesh(gpu=2), "gemm-rs-16x16x16"
+    plans = {p.name: p.recipe for p in plans_of(parse_workload(workload), mesh, wide=True)}
+    first, _ = records()
+    made = [
+        dataclasses.replace(first, workload=workload, name=name, plan=recipe, ours_ms=ms)
+        for name, recipe, ms in (
+            ("deliver", plans["deliver"], 3.1),
+            ("gemm-rs", plans["gemm-rs"], 4.0),
+            ("old", "parallelize(i, gpu)", 5.0),
+        )
+    ]
+    path = tmp_path / "results.json"
+    write_records(path, made)
+    done = invoke("predict", str(path), "--topology", "h200-2x1")
+    assert done.exit_code == 0, done.output
+    assert [record.predicted_ms for record in read_records(path)] == [3.0, 4.5, None]
+    assert "this version has no plan 'old' like it" in done.output
+    assert "2 plans, rank correlation 1.00, first choice 'deliver'" in done.output
+    assert "no topology" in invoke("predict", str(path), "--topology", "h300").output
+
+
+def test_commands_refuse_what_they_cannot_do():
+    wrong = invoke("operators", "matmul-3")
+    assert wrong.exit_code == 1
+    assert "there is no workload 'matmul-3'" in wrong.output
+    assert "--resume needs --json FILE" in invoke("operators", "--resume").output
+    assert invoke("operators", "--rounds", "0").exit_code == 2
+
+
+def test_without_a_gpu_every_measurement_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "999")
+    probe = CliRunner().invoke(topology, ["probe", str(tmp_path / "mine.toml")])
+    for made in (invoke("operators"), invoke("kernels"), invoke("links"), probe):
+        assert made.exit_code == 1
+        assert "measuring needs" in made.output
+        assert "torchrun --nproc-per-node GPUS -m mercury COMMAND" in made.output

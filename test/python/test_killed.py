@@ -1,0 +1,72 @@
+"""Searches that are killed at any moment: the cache stays whole, and the answer the same."""
+
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+import time
+
+import mercury as mc
+from mercury.tuner import Cache, SpaceOptions, Style
+
+KILLS = 50
+WHOLE = SpaceOptions(styles=(Style(),), max_levels=1)
+# Processes start from one that has the package, so that most kills meet a search.
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["mercury.tuner", "mercury.programs", "mercury.runtime.plan"])
+
+
+def search(cache):
+    tokens = {"Q": {"sq": "gpu"}, "K": {"sk": "gpu"}, "V": {"sk": "gpu"}}
+    return mc.tune(
+        mc.programs.attention(h=2, sq=37, sk=41, d=8, dtype="f32"),
+        mc.Mesh(gpu=3),
+        topology="h100-3x1",
+        boundary=tokens,
+        options=WHOLE,
+        cache=cache,
+    )
+
+
+def search_until(path, end):
+    """Tune again and again: each time the answer is dropped, and what was found out too."""
+    own = Cache(path)
+    while not end.is_set():
+        search(own)
+        own.clear()
+
+
+def search_once(path, ready):
+    ready.set()
+    search(Cache(path))
+
+
+def test_fifty_kills_leave_the_cache_whole_and_the_answer_the_same(tmp_path):
+    path, source = tmp_path / "tuning.sqlite", random.Random(11)
+    fresh = search(False)
+    end = context.Event()
+    other = context.Process(target=search_until, args=(path, end))
+    other.start()
+    unfinished = 0
+    for _ in range(KILLS):
+        ready = context.Event()
+        victim = context.Process(target=search_once, args=(path, ready))
+        victim.start()
+        assert ready.wait(120)
+        time.sleep(source.uniform(0, 0.5))
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.join(60)
+        unfinished += victim.exitcode == -signal.SIGKILL
+    end.set()
+    other.join(240)
+    assert other.exitcode == 0
+    assert unfinished > KILLS / 2
+    # What the last ones had found out is used, and nothing of it is wrong.
+    found = search(Cache(path))
+    for mine, theirs in ((found.chosen, fresh.chosen), (found.pareto, fresh.pareto)):
+        assert mine == theirs
+    assert found.counts == fresh.counts
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert not list(tmp_path.glob("*.broken-*"))
