@@ -104,11 +104,13 @@ static std::string getInstanceText(StringRef text, KernelTypes types) {
   Type in = types.input, acc = types.accumulator, out = types.output;
   printConversion(stream, "widen", in, acc);
   printConversion(stream, "narrow", acc, out);
+  printConversion(stream, "widen_out", out, acc);
   auto vectorOf = [&](Type type) {
     return VectorType::get({getLanes(types)}, type);
   };
   printConversion(stream, "widen_lanes", vectorOf(in), vectorOf(acc));
   printConversion(stream, "narrow_lanes", vectorOf(acc), vectorOf(out));
+  printConversion(stream, "widen_out_lanes", vectorOf(out), vectorOf(acc));
   if (computes(types))
     printFromLane(stream, acc);
   stream << body;

@@ -40,9 +40,9 @@ def program() -> str:
     """One function with a launch of each kernel for each type."""
     tiles: dict[str, str] = {}
 
-    def tile(rank: int, dtype: str, last_stride: str = "?") -> str:
-        strides = ", ".join([*["?"] * (rank - 1), last_stride])
-        name = f"%x{rank}_{dtype}" + ("_rows" if last_stride != "?" else "")
+    def tile(rank: int, dtype: str) -> str:
+        strides = ", ".join(["?"] * rank)
+        name = f"%x{rank}_{dtype}"
         tiles[name] = f"memref<{'?x' * rank}{dtype}, strided<[{strides}], offset: ?>>"
         return name
 
@@ -75,7 +75,18 @@ def program() -> str:
         a4, a3 = tile(4, acc), tile(3, acc)
         launch("softmax_merge", [a4, a3], [a4, a3])
         launch("softmax_merge_all", [tile(5, acc), a4], [a4, a3])
-        launch("sum_all", [tile(2, acc, "1")], [tile(1, acc, "1")])
+        launch("sum_all", [tile(5, acc)], [tile(4, acc)])
+    # Results that are overwritten may be as narrow as the inputs.
+    narrow = "{overwrite = array<i1: true>}"
+    for dtype in ("f16", "bf16"):
+        x4, x5, a4, a3 = tile(4, dtype), tile(5, dtype), tile(4, "f32"), tile(3, "f32")
+        a1 = tile(1, "f32")
+        more = "{scale = 1.0 : f64, overwrite = array<i1: true, true>}"
+        scratch = f"scratch({a1} : {tiles[a1]}) {more}"
+        launch("matmul", [tile(2, dtype)] * 2, [tile(2, dtype)], narrow)
+        launch("attention_fwd", [x4] * 3, [x4, a3], scratch)
+        launch("softmax_merge_all", [x5, a4], [x4, a3], "{overwrite = array<i1: true, true>}")
+        launch("sum_all", [x5], [x4], narrow)
     for source, target in COPIES:
         one("copy", tile(4, source), tile(4, target))
     arguments = ", ".join(f"{name}: {kind}" for name, kind in tiles.items())
@@ -207,7 +218,7 @@ def main() -> int:
 
     device = Device(given.build, given.folder)
     checks = kernel_checks.Checks(device)
-    for check in ("elementwise", "sums", "merges", "matmuls", "attention"):
+    for check in ("elementwise", "sums", "merges", "matmuls", "attention", "narrow"):
         before = len(checks.failures)
         getattr(checks, check)()
         failed = len(checks.failures) - before

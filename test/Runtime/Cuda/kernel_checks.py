@@ -90,9 +90,60 @@ class Checks:
                 x = self.tensor((n, m + pad), dtype)[:, :m]
                 y = self.tensor((m,), dtype)
                 wanted = y.double() + x.double().sum(0)
-                self.device.launch("sum_all" + f"_{dtype}" * 3, x, y)
+                given = x.view(n, 1, 1, 1, m), y.view(1, 1, 1, m)
+                self.device.launch("sum_all" + f"_{dtype}" * 3, *given)
                 bound = 1e-6 if dtype == "f32" else 1e-14
                 self.near(f"sum_all {dtype} {n} {m} {pad}", y, wanted, bound)
+
+    def narrow(self) -> None:
+        """Results as narrow as the inputs: rounded once, from the identity."""
+        far, none = 1 << 40, torch.empty(0, device="cuda")
+        layouts = ("dense", "cut", "askew", "permuted")
+        for dtype, layout in itertools.product(("f16", "bf16"), layouts):
+            kind, bound = self.types[dtype], 2e-3 if dtype == "f16" else 1e-2
+            name, what = f"_{dtype}_f32_{dtype}", f"{dtype} {layout}"
+            x, y = (
+                self.tensor((3, 2, 5, 3, 24), dtype),
+                self.tensor((2, 5, 3, 24), dtype, layout),
+            )
+            y.zero_()
+            self.device.launch("sum_all" + name, x, y)
+            self.near(f"sum_all {what}", y, x.double().sum(0).to(kind), bound)
+
+            a, b = self.tensor((130, 70), dtype), self.tensor((70, 90), dtype, layout)
+            c = torch.zeros_like(self.tensor((130, 90), dtype, layout))
+            self.device.launch("matmul" + name, a, b, c)
+            self.near(f"matmul {what}", c, a.double() @ b.double(), bound)
+
+            parts = [self.pair((2, 5, 3, 24), "f32", "dense") for _ in range(3)]
+            parts = [(o.to(kind), lse) for o, lse in parts]
+            o, lse = (
+                self.tensor((2, 5, 3, 24), dtype, layout),
+                torch.empty(2, 3, 5, device="cuda"),
+            )
+            o.zero_()
+            lse.fill_(-math.inf)
+            stacks = [torch.stack(of) for of in zip(*parts, strict=True)]
+            self.device.launch("softmax_merge_all" + name, *stacks, o, lse)
+            wanted = self.merged(parts)
+            self.near(f"softmax_merge_all o {what}", o, wanted[0], bound)
+            self.near(f"softmax_merge_all lse {what}", lse, wanted[1], 1e-5)
+
+            b, sq, sk, h, d, dv = 2, 70, 150, 3, 40, 130
+            q, k = self.tensor((b, sq, h, d), dtype, layout), self.tensor((b, sk, h, d), dtype)
+            v, o = (
+                self.tensor((b, sk, h, dv), dtype),
+                self.tensor((b, sq, h, dv), dtype, layout),
+            )
+            lse = torch.full((b, h, sq), -math.inf, device="cuda")
+            o.zero_()
+            scores = torch.einsum("bihd,bjhd->bhij", q.double(), k.double()) * d**-0.5
+            p = torch.softmax(scores, -1)
+            wanted = torch.einsum("bhij,bjhe->bihe", p, v.double())
+            given = (none, d**-0.5, 0, 0, 0, 0, 1, far, far)
+            self.device.launch("attention_fwd" + name, q, k, v, o, lse, *given)
+            self.near(f"attention_fwd o {what}", o, wanted, bound)
+            self.near(f"attention_fwd lse {what}", lse, torch.logsumexp(scores, -1), 1e-5)
 
     def merged(self, pairs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
         """What pairs of (output [b, s, h, dv], log-sum-exp [b, h, s]) are together."""

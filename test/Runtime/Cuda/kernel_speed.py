@@ -52,9 +52,9 @@ class Speed:
         self.kernel("accumulate f32", 12 * n, "accumulate_f32_f32_f32", x, y)
         for parts in (2, 4):
             m = n // parts
-            many = empty(parts, m)
+            many, sums = empty(parts, 1, 1, 1, m), self.b[:m].view(1, 1, 1, m)
             moved = (parts + 2) * m * 4
-            self.kernel(f"sum_all of {parts}", moved, "sum_all_f32_f32_f32", many, self.b[:m])
+            self.kernel(f"sum_all of {parts}", moved, "sum_all_f32_f32_f32", many, sums)
 
     def packed(self, heads: int, dim: int) -> None:
         rows = LARGE // (4 * heads * dim)
