@@ -53,26 +53,33 @@ gpu.module @device {
     return %p, %rescale, %m, %l : !four, !acc, !acc, !acc
   }
 
-  // The end of one row. A sum of 0 is a row whose every score is -inf: it stays the
+  // The end of one row. A sum of 0 is a row whose every score is -inf: it is the
   // identity. (A NaN is not 0, and shows.)
   func.func private @finish(%o: !result, %lse: memref<?x!acc, strided<[?], offset: ?>>, %row: index, %column: index,
-                            %values: !four, %m: !acc, %l: !acc, %isLast: i1) {
+                            %sums: !four, %m: !acc, %l: !acc, %isLast: i1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : !acc
+    %zeros = vector.broadcast %zero : !acc to !four
+    %minusOne = arith.constant -1.0 : !acc
+    %minusInf = arith.divf %minusOne, %zero : !acc
+    %overwrites = func.call @overwrites() : () -> i1
     %rows = memref.dim %o, %c0 : !result
     %inRow = arith.cmpi ult, %row, %rows : index
     %nonempty = arith.cmpf une, %l, %zero : !acc
-    %writes = arith.andi %inRow, %nonempty : i1
+    %stores = arith.ori %nonempty, %overwrites : i1
+    %writes = arith.andi %inRow, %stores : i1
     scf.if %writes {
       %ls = vector.broadcast %l : !acc to !four
-      %normal = arith.divf %values, %ls : !four
-      func.call @put_row(%o, %row, %column, %normal) : (!result, index, index, !four) -> ()
+      %normal = arith.divf %sums, %ls : !four
+      %values = arith.select %nonempty, %normal, %zeros : !four
+      func.call @put_row(%o, %row, %column, %values) : (!result, index, index, !four) -> ()
       %first = arith.cmpi eq, %column, %c0 : index
       %ends = arith.andi %first, %isLast : i1
       scf.if %ends {
         %logL = math.log %l : !acc
         %lseNew = arith.addf %m, %logL : !acc
-        memref.store %lseNew, %lse[%row] : memref<?x!acc, strided<[?], offset: ?>>
+        %lseEnd = arith.select %nonempty, %lseNew, %minusInf : !acc
+        memref.store %lseEnd, %lse[%row] : memref<?x!acc, strided<[?], offset: ?>>
       }
     }
     return
@@ -90,6 +97,9 @@ gpu.module @device {
     %c64 = arith.constant 64 : index
     %one = arith.constant 1.0 : !acc
     %zero = arith.constant 0.0 : !acc
+    %minusOne = arith.constant -1.0 : !acc
+    %minusInf = arith.divf %minusOne, %zero : !acc
+    %overwrites = func.call @overwrites() : () -> i1
     %batches = memref.dim %q, %c0 : !in4
     %sq = memref.dim %q, %c1 : !in4
     %heads = memref.dim %q, %c2 : !in4
@@ -137,16 +147,20 @@ gpu.module @device {
         %isLast = arith.cmpi ule, %dvLeft, %c64 : index
         %oPart = memref.subview %oTile[0, %e0] [%rows, %es] [1, 1] : !result to !result
         %safe0 = arith.minui %row0, %lastRow : index
-        %start0 = memref.load %lseTile[%safe0] : memref<?x!acc, strided<[?], offset: ?>>
+        %held0 = memref.load %lseTile[%safe0] : memref<?x!acc, strided<[?], offset: ?>>
+        %start0 = arith.select %overwrites, %minusInf, %held0 : !acc
         %old0 = func.call @get_row(%oPart, %row0, %column) : (!result, index, index) -> !four
         %safe1 = arith.minui %row1, %lastRow : index
-        %start1 = memref.load %lseTile[%safe1] : memref<?x!acc, strided<[?], offset: ?>>
+        %held1 = memref.load %lseTile[%safe1] : memref<?x!acc, strided<[?], offset: ?>>
+        %start1 = arith.select %overwrites, %minusInf, %held1 : !acc
         %old1 = func.call @get_row(%oPart, %row1, %column) : (!result, index, index) -> !four
         %safe2 = arith.minui %row2, %lastRow : index
-        %start2 = memref.load %lseTile[%safe2] : memref<?x!acc, strided<[?], offset: ?>>
+        %held2 = memref.load %lseTile[%safe2] : memref<?x!acc, strided<[?], offset: ?>>
+        %start2 = arith.select %overwrites, %minusInf, %held2 : !acc
         %old2 = func.call @get_row(%oPart, %row2, %column) : (!result, index, index) -> !four
         %safe3 = arith.minui %row3, %lastRow : index
-        %start3 = memref.load %lseTile[%safe3] : memref<?x!acc, strided<[?], offset: ?>>
+        %held3 = memref.load %lseTile[%safe3] : memref<?x!acc, strided<[?], offset: ?>>
+        %start3 = arith.select %overwrites, %minusInf, %held3 : !acc
         %old3 = func.call @get_row(%oPart, %row3, %column) : (!result, index, index) -> !four
         %state:12 = scf.for %j0 = %jBegin to %jEnd step %c64
             iter_args(%m0 = %start0, %m1 = %start1, %m2 = %start2, %m3 = %start3, %l0 = %one, %l1 = %one, %l2 = %one, %l3 = %one,

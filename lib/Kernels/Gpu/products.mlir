@@ -148,12 +148,13 @@ gpu.module @device {
     return %next : !four
   }
 
-  // Four elements of a row of results, 0 beyond the tile.
+  // Four elements of a row of results, 0 beyond the tile; all 0 if they are overwritten.
   func.func private @get_row(%y: !result, %row: index, %column: index) -> !four {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
     %zero = arith.constant 0.0 : !acc
+    %overwrites = func.call @overwrites() : () -> i1
     %rows = memref.dim %y, %c0 : !result
     %columns = memref.dim %y, %c1 : !result
     %inRow = arith.cmpi ult, %row, %rows : index
@@ -165,7 +166,8 @@ gpu.module @device {
       %x = scf.if %inside -> !acc {
         %old = memref.load %y[%row, %c] : !result
         %wide = func.call @widen_out(%old) : (!out) -> !acc
-        scf.yield %wide : !acc
+        %start = arith.select %overwrites, %zero, %wide : !acc
+        scf.yield %start : !acc
       } else {
         scf.yield %zero : !acc
       }

@@ -1,7 +1,8 @@
 // Merges n normalised partial results (o2, lse2)[p] into (o, lse) in one pass:
 //   lse' = log(exp(lse) + sum_p exp(lse2[p]))
 //   o'   = (exp(lse) * o + sum_p exp(lse2[p]) * o2[p]) / exp(lse')
-// in the order of p: when each arrived says nothing.
+// in the order of p: when each arrived says nothing. What overwrites reads neither o
+// nor lse.
 //
 // A row belongs to a part of a warp. A thread takes two chunks of it at a time: 16
 // bytes where rows are contiguous and aligned, else one element. One thread
@@ -32,7 +33,9 @@ gpu.module @device {
     %zero = arith.constant 0.0 : !acc
     %minusOne = arith.constant -1.0 : !acc
     %minusInf = arith.divf %minusOne, %zero : !acc
+    %zeros = vector.broadcast %zero : !acc to !accs
     %warp = arith.constant -1 : i32
+    %overwrites = func.call @overwrites() : () -> i1
     %inBytes = func.call @in_bytes() : () -> index
     %outBytes = func.call @out_bytes() : () -> index
     %base, %at, %n:4, %s:4 = memref.extract_strided_metadata %o : !out4 -> memref<!out>, index, index, index, index, index, index, index, index, index
@@ -51,17 +54,19 @@ gpu.module @device {
     scf.for %row0 = %walk#0 to %walk#2 step %walk#1 {
       %b, %i, %h, %inside = func.call @row_of_group(%row0, %walk#2, %n#1, %n#2, %walk#3) : (index, index, index, index, index) -> (index, index, index, i1)
       %end = arith.select %inside, %n#3, %c0 : index
-      %m0 = memref.load %lse[%b, %h, %i] : !acc3
+      %lseHeld = memref.load %lse[%b, %h, %i] : !acc3
+      %m0 = arith.select %overwrites, %minusInf, %lseHeld : !acc
       %most = scf.for %p = %c0 to %m#0 step %c1 iter_args(%most = %m0) -> !acc {
         %x = memref.load %lse2[%p, %b, %h, %i] : !parts4
         %next = arith.maximumf %most, %x : !acc
         scf.yield %next : !acc
       }
-      // Empty rows alone are the identity, which (o, lse) already holds.
+      // Empty rows alone are the identity, which (o, lse) holds if it counts.
       %nonempty = arith.cmpf une, %most, %minusInf : !acc
       %down0 = arith.subf %m0, %most : !acc
       %w0 = math.exp %down0 : !acc
-      %last = arith.select %nonempty, %end, %c0 : index
+      %stores = arith.ori %nonempty, %overwrites : i1
+      %last = arith.select %stores, %end, %c0 : index
 
       %begin = arith.muli %walk#4, %walk#5 : index
       %apart = arith.shli %walk#5, %walk#3 : index
@@ -84,7 +89,8 @@ gpu.module @device {
               %x = vector.load %row[%e] {alignment = 16 : i64} : !row, !outs
               %widened = func.call @widen_out_lanes(%x) : (!outs) -> !accs
               %y = arith.mulf %widened, %w0s : !accs
-              memref.store %y, %sums[%u] : memref<2x!accs>
+              %start = arith.select %overwrites, %zeros, %y : !accs
+              memref.store %start, %sums[%u] : memref<2x!accs>
             }
           }
           %total = scf.for %p = %c0 to %m#0 step %c1 iter_args(%partial = %w0) -> !acc {
@@ -120,7 +126,8 @@ gpu.module @device {
             scf.if %more {
               %x = memref.load %sums[%u] : memref<2x!accs>
               %y = arith.divf %x, %ls : !accs
-              %narrowed = func.call @narrow_lanes(%y) : (!accs) -> !outs
+              %z = arith.select %nonempty, %y, %zeros : !accs
+              %narrowed = func.call @narrow_lanes(%z) : (!accs) -> !outs
               vector.store %narrowed, %row[%e] {alignment = 16 : i64} : !row, !outs
             }
           }
@@ -130,9 +137,10 @@ gpu.module @device {
       } else {
         %l = scf.for %e = %begin to %last step %apart iter_args(%none = %w0) -> !acc {
           %x0 = memref.load %o[%b, %i, %h, %e] : !out4
-          %start = func.call @widen_out(%x0) : (!out) -> !acc
-          %y0 = arith.mulf %start, %w0 : !acc
-          %sum, %total = scf.for %p = %c0 to %m#0 step %c1 iter_args(%partial = %y0, %before = %w0) -> (!acc, !acc) {
+          %widened0 = func.call @widen_out(%x0) : (!out) -> !acc
+          %y0 = arith.mulf %widened0, %w0 : !acc
+          %start = arith.select %overwrites, %zero, %y0 : !acc
+          %sum, %total = scf.for %p = %c0 to %m#0 step %c1 iter_args(%partial = %start, %before = %w0) -> (!acc, !acc) {
             %x2 = memref.load %lse2[%p, %b, %h, %i] : !parts4
             %down = arith.subf %x2, %most : !acc
             %w = math.exp %down : !acc
@@ -144,7 +152,8 @@ gpu.module @device {
             scf.yield %next, %more : !acc, !acc
           }
           %y = arith.divf %sum, %total : !acc
-          %narrowed = func.call @narrow(%y) : (!acc) -> !out
+          %z = arith.select %nonempty, %y, %zero : !acc
+          %narrowed = func.call @narrow(%z) : (!acc) -> !out
           memref.store %narrowed, %o[%b, %i, %h, %e] : !out4
           scf.yield %total : !acc
         }
@@ -152,7 +161,7 @@ gpu.module @device {
       }
       nvvm.bar.warp.sync %warp : i32
       %first = arith.cmpi eq, %walk#4, %c0 : index
-      %some = arith.andi %nonempty, %inside : i1
+      %some = arith.andi %stores, %inside : i1
       %writes = arith.andi %first, %some : i1
       scf.if %writes {
         // Without elements nobody has summed.
@@ -167,7 +176,8 @@ gpu.module @device {
         }
         %logL = math.log %whole : !acc
         %lseNew = arith.addf %most, %logL : !acc
-        memref.store %lseNew, %lse[%b, %h, %i] : !acc3
+        %lseEnd = arith.select %nonempty, %lseNew, %minusInf : !acc
+        memref.store %lseEnd, %lse[%b, %h, %i] : !acc3
       }
     }
     gpu.return

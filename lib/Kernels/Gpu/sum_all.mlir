@@ -1,6 +1,7 @@
 // Adds n tiles of numbers to a tile in one pass:
 //   y[i] += sum_p x[p, i]
-// in the order of p: when each tile arrived says nothing.
+// in the order of p: when each tile arrived says nothing. What overwrites does not
+// read y.
 //
 // An item is 16 bytes or more where rows are contiguous and aligned, else one
 // element. A thread keeps the sums of 4 items and loads those of a tile before it
@@ -28,6 +29,9 @@ gpu.module @device {
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
     %c256 = arith.constant 256 : index
+    %zero = arith.constant 0.0 : !acc
+    %zeros = vector.broadcast %zero : !acc to !accs
+    %overwrites = func.call @overwrites() : () -> i1
     %lanes = func.call @lanes() : () -> index
     %inBytes = func.call @in_bytes() : () -> index
     %outBytes = func.call @out_bytes() : () -> index
@@ -76,7 +80,8 @@ gpu.module @device {
             memref.store %yPlace, %to[%u] : memref<4xindex>
             %old = vector.load %flat[%yPlace] {alignment = 16 : i64} : !flat, !outs
             %widened = func.call @widen_out_lanes(%old) : (!outs) -> !accs
-            memref.store %widened, %sums[%u] : memref<4x!accs>
+            %start = arith.select %overwrites, %zeros, %widened : !accs
+            memref.store %start, %sums[%u] : memref<4x!accs>
           }
         }
         scf.for %p = %c0 to %m#0 step %c1 {
@@ -119,7 +124,8 @@ gpu.module @device {
           scf.if %inside {
             %i:4 = func.call @place(%item, %n#1, %n#2, %n#3) : (index, index, index, index) -> (index, index, index, index)
             %old = memref.load %y[%i#0, %i#1, %i#2, %i#3] : !tile
-            %start = func.call @widen_out(%old) : (!out) -> !acc
+            %widenedOld = func.call @widen_out(%old) : (!out) -> !acc
+            %start = arith.select %overwrites, %zero, %widenedOld : !acc
             %sum = scf.for %p = %c0 to %m#0 step %c1 iter_args(%partial = %start) -> !acc {
               %term = memref.load %x[%p, %i#0, %i#1, %i#2, %i#3] : !parts
               %widened = func.call @widen(%term) : (!in) -> !acc

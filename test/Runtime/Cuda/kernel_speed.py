@@ -89,6 +89,14 @@ class Speed:
         given = (*parts, o[:, :few], empty(1, heads, few))
         moved, name = 6 * (LARGE + sums) // 4, "softmax_merge_all_f32_f32_f32"
         self.kernel(f"softmax_merge_all of 4, dim {dim}", moved, name, *given)
+        # What ends a deferred merge: the parts are read, the result is written.
+        half, name = torch.bfloat16, "softmax_merge_all_bf16_f32_bf16_overwrite"
+        for n in (2, 4):
+            rows = LARGE // (2 * heads * dim) // n
+            parts = (empty(n, 1, rows, heads, dim, dtype=half), empty(n, 1, heads, rows))
+            given = (*parts, empty(1, rows, heads, dim, dtype=half), empty(1, heads, rows))
+            moved = sum(t.numel() * t.element_size() for t in given)
+            self.kernel(f"softmax_merge_all of {n} bf16, dim {dim}", moved, name, *given)
 
     def products(self) -> None:
         def show(what: str, work: int, name: str, *arguments: Any) -> None:
