@@ -296,8 +296,12 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
            << ", which each launch would round; overwrite it, or give it "
               "elements of "
            << accumulator;
+  bool overwritesAll =
+      canOverwrite(op.getKernel()) &&
+      llvm::all_of(llvm::seq<size_t>(0, op.getOutputs().size()),
+                   [&](size_t i) { return op.overwrites(i); });
   FailureOr<func::FuncOp> callee =
-      getKernel(op.getKernel(), {input, accumulator, output});
+      getKernel(op.getKernel(), {input, accumulator, output, overwritesAll});
   if (failed(callee))
     return failure();
 
@@ -322,7 +326,7 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   }
 
   guard();
-  if (failed(fillOverwritten(op)))
+  if (!overwritesAll && failed(fillOverwritten(op)))
     return failure();
   if (op.getKernel() == "sum_all") {
     sumAll(*callee, op.getInputs()[0], op.getOutputs()[0]);
