@@ -24,17 +24,18 @@ int64_t AxisPart::getShards() const {
   return shards;
 }
 
-int64_t mlir::commir::getPieces(AxisAttr axis, const AxisPart &range) {
-  if (!range.index || range.count == 1)
+int64_t mlir::commir::getPieces(AxisAttr axis, int64_t shards) {
+  if (shards == 1 || isOneInterval(axis))
     return 1;
-  int64_t shards = range.getShards();
-  if (isOneInterval(axis))
-    return shards;
   if (axis.getLayout().getKind() == Layout::Kind::Zigzag)
-    return 2 * shards;
+    return 2;
   int64_t chunks =
       llvm::divideCeil(axis.getExtent(), axis.getLayout().getChunk());
-  return shards * std::max<int64_t>(llvm::divideCeil(chunks, range.count), 1);
+  return std::max<int64_t>(llvm::divideCeil(chunks, shards), 1);
+}
+
+int64_t mlir::commir::getPieces(AxisAttr axis, const AxisPart &range) {
+  return range.index ? range.getShards() * getPieces(axis, range.count) : 1;
 }
 
 int64_t mlir::commir::getLargestSize(AxisAttr axis, const AxisPart &range,

@@ -36,6 +36,9 @@ struct AxisPart {
   int64_t getShards() const;
 };
 
+/// The most intervals that one shard of `shards` is made of.
+int64_t getPieces(AxisAttr axis, int64_t shards);
+
 /// The most intervals that such a part is made of.
 int64_t getPieces(AxisAttr axis, const AxisPart &range);
 

@@ -263,10 +263,11 @@ commir.program @r8_ring_where_another_axis_runs on @mesh axes(i = 8, j = 8, k = 
 // What travels is brought home at the end: C is cut over the nodes first, and
 // travels among the GPUs of a node.
 // CHECK-LABEL: commir.program @r8_results_that_travel on
-// CHECK: %[[MADE:.*]] = commir.alloc slots 1 placement [i -> gpu]
 // CHECK: scf.for
 // CHECK:   commir.exchange.start {{.*}} on "gpu"
 // CHECK: commir.all_gather.start %{{.*}} on "node"
+// CHECK: %[[MADE:.*]] = commir.alloc slots 1 placement [i -> gpu]
+// CHECK: commir.launch "sum_all"
 // CHECK: commir.redistribute %[[MADE]] to %C
 commir.mesh @mesh(node = 2, gpu = 2)
 commir.program @r8_results_that_travel on @mesh axes(i = 8, j = 8, k = 8)

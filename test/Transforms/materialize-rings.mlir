@@ -353,9 +353,9 @@ commir.program @r9_pull_then_rotate on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK: %[[RANK:.*]] = commir.group_rank "gpu"
 // CHECK: %[[MADE:.*]] = commir.alloc slots 2 placement [] parts {i = 8 : i64}
 // CHECK: scf.for %[[OUTER:.*]] =
-// CHECK:   %[[FIRST:.*]] = arith.muli %[[OUTER]], %c4
 // CHECK:   scf.for
 // CHECK:     commir.exchange.start {{.*}} on "gpu"
+// CHECK:   %[[FIRST:.*]] = arith.muli %[[OUTER]], %c4
 // CHECK:   %[[PART:.*]] = arith.addi %[[FIRST]], %[[RANK]]
 // CHECK:   %[[OWN:.*]] = commir.part %C [i : %[[PART]] of 8]
 // CHECK:   commir.accumulate %{{.*}} to %[[OWN]]

@@ -82,6 +82,7 @@ def check(ended: list[tuple[int, str]]) -> None:
         "ring-pull",
         "ulysses",
         "context-parallel",
+        "shifted-reduction",
         "gemm-rs",
         "gemm-rs-shifted",
         "async-tp",

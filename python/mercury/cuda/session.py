@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -156,13 +157,14 @@ class Session:
                 f"the session failed before: {self._problem}; close it and open another one"
             )
 
-    def guarded(self) -> _Guard:
-        """Note an error that ends the session's work."""
-        return _Guard(self)
-
-    def fail(self, problem: str) -> None:
-        """Take no more work."""
-        self._problem = self._problem or problem
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Take no more work after an error in what is done within."""
+        try:
+            yield
+        except RunError as error:
+            self._problem = self._problem or error.message
+            raise
 
     def context(self, plan: CudaPlan) -> Context:
         """Give a context that a plan can run in; the first time all ranks ask together.
@@ -269,23 +271,6 @@ class Session:
             rest = tuple((name, where) for name, where in at.items() if name != level)
             groups.setdefault(rest, set()).add(host)
         return all(len(hosts) == 1 for hosts in groups.values())
-
-
-class _Guard:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, RunError):
-            self._session.fail(error.message)
 
 
 def _host() -> str:

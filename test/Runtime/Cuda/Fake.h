@@ -30,8 +30,8 @@ void fake_cuda_fail(const char *function, int nth, int result);
 /// Before each piece of work a device sleeps up to so long.
 void fake_cuda_set_delay(int device, int max_us);
 
-/// Defines a kernel of every image, of those of PTX that have such an entry; its
-/// arguments are of 8 bytes each.
+/// Defines a kernel of every image, of those of PTX that have such an entry;
+/// its arguments are of 8 bytes each.
 void fake_cuda_define(const char *name, int arguments,
                       void (*kernel)(void **arguments));
 

@@ -189,7 +189,15 @@ def _accumulate(fields: Fields) -> None:
     y += x
 
 
+def _softmax_merge(fields: Fields) -> None:
+    part, total = fields.memref(4), fields.memref(3)
+    o, lse = fields.memref(4), fields.memref(3)
+    with np.errstate(invalid="ignore"):
+        merge(o, lse, part, total)
+
+
 for _bits in ("f32_f32_f32", "i32_i32_i32"):
     define(f"copy_{_bits}", 22, _copy)
 define("fill_f32_f32_f32", 12, _fill)
 define("accumulate_f32_f32_f32", 22, _accumulate)
+define("softmax_merge_f32_f32_f32", 40, _softmax_merge)

@@ -45,6 +45,9 @@ SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
     "context-parallel": lambda: mc.strategies.get("context-parallel").schedule(
         MESH, attention()
     ),
+    "shifted-reduction": lambda: mc.strategies.get("shifted-reduction").schedule(
+        MESH, attention(mask="causal")
+    ),
     "gemm-rs": lambda: mc.strategies.get("gemm-rs").schedule(MESH, product()),
     "gemm-rs-shifted": lambda: mc.strategies.get("gemm-rs-shifted").schedule(MESH, product()),
     "async-tp": lambda: mc.strategies.get("async-tp").schedule(MESH, product()),
