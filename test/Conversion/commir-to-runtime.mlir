@@ -310,7 +310,7 @@ func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t
 // CHECK-LABEL: func.func @fill_and_convert(
 // CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xbf16,
 // CHECK: scf.if
-// CHECK: %[[BITS:.*]] = builtin.unrealized_conversion_cast %[[A]]
+// CHECK: %[[BITS:.*]] = builtin.unrealized_conversion_cast %[[A]] : {{.*}} to memref<?x?xi32,
 // CHECK: %[[MINUSINF:.*]] = arith.constant -8388608 : i32
 // CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %[[N:.*]]:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[BITS]]
 // CHECK: %[[TILE:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]], sizes: [%c1{{.*}}, %c1{{.*}}, %[[N]]#0, %[[N]]#1], strides: [%c1{{.*}}, %c1{{.*}}, %[[S]]#0, %[[S]]#1]

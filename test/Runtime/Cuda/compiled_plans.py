@@ -39,7 +39,7 @@ CASES = [
     # A strategy's boundary with steps of our own: what one merge at the end makes.
     ("ring: parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(O)", "gpu=2"),
     (
-        "ring: parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(O, partial=bf16)",
+        "ring: parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(O, partial={})",
         "gpu=2",
     ),
     ("gemm-rs: parallelize(k, gpu); defer(C)", "gpu=2"),
@@ -174,7 +174,7 @@ def check(devices: Devices, strategy: str, mesh: str, dtype: str) -> list[str]:
     }
     program = programs[method.program.name]()
     if steps:
-        schedule = method.start(mc.Mesh.parse(mesh), program).apply(steps)
+        schedule = method.start(mc.Mesh.parse(mesh), program).apply(steps.format(dtype))
     else:
         schedule = method.schedule(mc.Mesh.parse(mesh), program)
     plan = compile_for("cuda", schedule._module, program, schedule.mesh)
