@@ -276,7 +276,7 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
     // On a device, a kernel by name is told what to overwrite.
     if (!onDevice && failed(fillOverwritten(op)))
       return failure();
-    NamedKernel named(builder, op, function);
+    NamedKernel named(builder, op, function, onDevice);
     FailureOr<SmallVector<Value>> operands = named.makeArguments();
     if (failed(operands))
       return failure();
