@@ -22,6 +22,7 @@ config.test_exec_root = str(root.parent / "build" / "lit")
 config.excludes = {
     "Docs",
     "Fuzz",
+    "Gpu",
     "Matrix",
     "Inputs",
     "Mutation",

@@ -35,6 +35,7 @@ func.func @attention_fwd(
   // -1 / 0: the one spelling of -inf that does not depend on the type.
   %minusOne = arith.constant -1.0 : !acc
   %minusInf = arith.divf %minusOne, %zero : !acc
+  %overwrites = func.call @overwrites() : () -> i1
   %zeros = vector.broadcast %zero : !acc to !lanes
   %minusInfs = vector.broadcast %minusInf : !acc to !lanes
 
@@ -95,9 +96,11 @@ func.func @attention_fwd(
           scf.for %e = %c0 to %dv step %c1 {
             %x = memref.load %o[%b, %i, %h, %e] : !out4
             %wide = func.call @widen_out(%x) : (!out) -> !acc
-            memref.store %wide, %oBlock[%r, %e] : !rows
+            %start = arith.select %overwrites, %zero, %wide : !acc
+            memref.store %start, %oBlock[%r, %e] : !rows
           }
-          %m = memref.load %lse[%b, %h, %i] : !acc3
+          %held = memref.load %lse[%b, %h, %i] : !acc3
+          %m = arith.select %overwrites, %minusInf, %held : !acc
           memref.store %m, %max[%r] : !block
           memref.store %one, %sum[%r] : !block
         }
@@ -188,21 +191,24 @@ func.func @attention_fwd(
           }
         }
 
-        // Normalise. l = 0 is a row whose every score is -inf: it stays the identity.
+        // Normalise. l = 0 is a row whose every score is -inf: it is the identity.
         // (l != 0 holds for NaN: a NaN in the inputs must show in the result.)
         scf.for %r = %c0 to %rows step %c1 {
           %l = memref.load %sum[%r] : !block
           %nonempty = arith.cmpf une, %l, %zero : !acc
-          scf.if %nonempty {
+          %stores = arith.ori %nonempty, %overwrites : i1
+          scf.if %stores {
             %i = arith.addi %i0, %r : index
             %m = memref.load %max[%r] : !block
             %logL = math.log %l : !acc
             %lseNew = arith.addf %m, %logL : !acc
-            memref.store %lseNew, %lse[%b, %h, %i] : !acc3
+            %lseEnd = arith.select %nonempty, %lseNew, %minusInf : !acc
+            memref.store %lseEnd, %lse[%b, %h, %i] : !acc3
             scf.for %e = %c0 to %dv step %c1 {
               %x = memref.load %oBlock[%r, %e] : !rows
               %y = arith.divf %x, %l : !acc
-              %narrow = func.call @narrow(%y) : (!acc) -> !out
+              %z = arith.select %nonempty, %y, %zero : !acc
+              %narrow = func.call @narrow(%z) : (!acc) -> !out
               memref.store %narrow, %o[%b, %i, %h, %e] : !out4
             }
           }

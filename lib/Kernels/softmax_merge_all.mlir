@@ -21,6 +21,7 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !out4, %lse: !acc
   // -1 / 0: the one spelling of -inf that does not depend on the type.
   %minusOne = arith.constant -1.0 : !acc
   %minusInf = arith.divf %minusOne, %zero : !acc
+  %overwrites = func.call @overwrites() : () -> i1
   %parts = memref.dim %lse2, %c0 : !parts4
   %batches = memref.dim %o, %c0 : !out4
   %rows = memref.dim %o, %c1 : !out4
@@ -31,15 +32,17 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !out4, %lse: !acc
   scf.for %b = %c0 to %batches step %c1 {
     scf.for %i = %c0 to %rows step %c1 {
       scf.for %h = %c0 to %heads step %c1 {
-        %m0 = memref.load %lse[%b, %h, %i] : !acc3
+        %held = memref.load %lse[%b, %h, %i] : !acc3
+        %m0 = arith.select %overwrites, %minusInf, %held : !acc
         %m = scf.for %p = %c0 to %parts step %c1 iter_args(%most = %m0) -> !acc {
           %x = memref.load %lse2[%p, %b, %h, %i] : !parts4
           %next = arith.maximumf %most, %x : !acc
           scf.yield %next : !acc
         }
-        // Empty rows alone are the identity, which (o, lse) already holds.
+        // Empty rows alone are the identity, which (o, lse) holds if it counts.
         %nonempty = arith.cmpf une, %m, %minusInf : !acc
-        scf.if %nonempty {
+        %stores = arith.ori %nonempty, %overwrites : i1
+        scf.if %stores {
           %down0 = arith.subf %m0, %m : !acc
           %w0 = math.exp %down0 : !acc
           %l = scf.for %p = %c0 to %parts step %c1 iter_args(%partial = %w0) -> !acc {
@@ -51,7 +54,8 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !out4, %lse: !acc
           }
           %logL = math.log %l : !acc
           %lseNew = arith.addf %m, %logL : !acc
-          memref.store %lseNew, %lse[%b, %h, %i] : !acc3
+          %lseEnd = arith.select %nonempty, %lseNew, %minusInf : !acc
+          memref.store %lseEnd, %lse[%b, %h, %i] : !acc3
 
           scf.for %e0 = %c0 to %dv step %c64 {
             %dvLeft = arith.subi %dv, %e0 : index
@@ -61,7 +65,8 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !out4, %lse: !acc
               %x = memref.load %o[%b, %i, %h, %at] : !out4
               %wide = func.call @widen_out(%x) : (!out) -> !acc
               %y = arith.mulf %wide, %w0 : !acc
-              memref.store %y, %sums[%e] : !block
+              %start = arith.select %overwrites, %zero, %y : !acc
+              memref.store %start, %sums[%e] : !block
             }
             scf.for %p = %c0 to %parts step %c1 {
               %x = memref.load %lse2[%p, %b, %h, %i] : !parts4
@@ -81,7 +86,8 @@ func.func @softmax_merge_all(%o2: !parts5, %lse2: !parts4, %o: !out4, %lse: !acc
               %at = arith.addi %e0, %e : index
               %x = memref.load %sums[%e] : !block
               %y = arith.divf %x, %l : !acc
-              %narrow = func.call @narrow(%y) : (!acc) -> !out
+              %z = arith.select %nonempty, %y, %zero : !acc
+              %narrow = func.call @narrow(%z) : (!acc) -> !out
               memref.store %narrow, %o[%b, %i, %h, %at] : !out4
             }
           }

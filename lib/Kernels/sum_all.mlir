@@ -13,6 +13,8 @@ func.func @sum_all(%x: !parts, %y: !tile) {
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
   %c256 = arith.constant 256 : index
+  %zero = arith.constant 0.0 : !acc
+  %overwrites = func.call @overwrites() : () -> i1
   %parts = memref.dim %x, %c0 : !parts
   %n0 = memref.dim %y, %c0 : !tile
   %n1 = memref.dim %y, %c1 : !tile
@@ -30,7 +32,8 @@ func.func @sum_all(%x: !parts, %y: !tile) {
             %at = arith.addi %i0, %i : index
             %old = memref.load %y[%a, %b, %c, %at] : !tile
             %wide = func.call @widen_out(%old) : (!out) -> !acc
-            memref.store %wide, %sums[%i] : !block
+            %start = arith.select %overwrites, %zero, %wide : !acc
+            memref.store %start, %sums[%i] : !block
           }
           scf.for %p = %c0 to %parts step %c1 {
             scf.for %i = %c0 to %count step %c1 {

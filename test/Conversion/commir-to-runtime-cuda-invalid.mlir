@@ -3,9 +3,9 @@
 !t4 = memref<?x?x?x?xbf16, strided<[?, ?, ?, ?], offset: ?>>
 !t3 = memref<?x?x?xbf16, strided<[?, ?, ?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
-func.func @narrow_accumulators(%context: !llvm.ptr, %buffers: !llvm.ptr, %o: !t4, %l: !t3) -> i32
+func.func @result_rounded_at_each_launch(%context: !llvm.ptr, %buffers: !llvm.ptr, %o: !t4, %l: !t3) -> i32
     attributes {commir.mesh = @mesh} {
-  // expected-error@+1 {{kernel 'softmax_merge' accumulates in f32 or f64 on a device, got 'bf16'; give its results one of these types}}
+  // expected-error@+1 {{merges into a result of 'bf16', which each launch would round; overwrite it, or give it elements of 'f32'}}
   commir.launch "softmax_merge" ins(%o, %l : !t4, !t3) outs(%o, %l : !t4, !t3) at()
   %s = commir.status
   return %s : i32

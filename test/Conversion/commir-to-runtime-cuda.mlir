@@ -72,13 +72,14 @@ func.func @named_kernel(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q:
 
 // -----
 
-// A generated kernel merges: what it is to write is given the merge's identity first.
+// What a kernel is to write and merges into is given the merge's identity first.
 // CHECK-LABEL: func.func @overwritten(
 // CHECK-SAME: %[[Q:[^:]*]]: memref<?x?x?x?xf32,
 // CHECK: scf.if
-// CHECK-NOT: @mercury_launch_fill_f32_f32_f32(%{{.*}}, %{{.*}}, %cst
-// CHECK: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
-// CHECK: call @mercury_launch_fill_f32_f32_f32(%{{.*}}, %{{.*}}, %[[MINUSINF]])
+// CHECK-NOT: @mercury_launch_fill
+// CHECK: %[[MINUSINF:.*]] = arith.constant -8388608 : i32
+// CHECK: call @mercury_launch_fill_i32_i32_i32(%{{.*}}, %{{.*}}, %[[MINUSINF]])
+// CHECK-NOT: @mercury_launch_fill
 // CHECK: call @mercury_launch_softmax_merge_f32_f32_f32(
 !t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
 !t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
@@ -86,6 +87,50 @@ commir.mesh @mesh(gpu = 4)
 func.func @overwritten(%context: !llvm.ptr, %buffers: !llvm.ptr, %q: !t4, %l: !t3)
     -> i32 attributes {commir.mesh = @mesh} {
   commir.launch "softmax_merge" ins(%q, %l : !t4, !t3) outs(%q, %l : !t4, !t3) at()
+      {overwrite = array<i1: false, true>}
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// Kernels that overwrite all their results do so themselves: nothing is filled, and a
+// result may be as narrow as the inputs.
+// CHECK-LABEL: func.func @overwritten_by_the_kernel(
+// CHECK-NOT: fill
+// CHECK: call @mercury_launch_softmax_merge_all_bf16_f32_bf16_overwrite(
+// CHECK-NOT: fill
+// CHECK: call @mercury_launch_sum_all_bf16_f32_bf16_overwrite(
+// CHECK-NOT: fill
+// CHECK: gpu.func @softmax_merge_all_bf16_f32_bf16_overwrite(
+!x5 = memref<?x?x?x?x?xbf16, strided<[?, ?, ?, ?, ?], offset: ?>>
+!x4 = memref<?x?x?x?xbf16, strided<[?, ?, ?, ?], offset: ?>>
+!t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @overwritten_by_the_kernel(%context: !llvm.ptr, %buffers: !llvm.ptr, %x: !x5, %y: !x4, %sums: !t4, %l: !t3)
+    -> i32 attributes {commir.mesh = @mesh} {
+  commir.launch "softmax_merge_all" ins(%x, %sums : !x5, !t4) outs(%y, %l : !x4, !t3) at()
+      {overwrite = array<i1: true, true>}
+  commir.launch "sum_all" ins(%x : !x5) outs(%y : !x4) at() {overwrite = array<i1: true>}
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
+// Where one result is merged into, the other is filled.
+// CHECK-LABEL: func.func @overwritten_in_part(
+// CHECK: call @mercury_launch_fill_i32_i32_i32(
+// CHECK-NOT: fill
+// CHECK: call @mercury_launch_softmax_merge_all_f32_f32_f32(
+!t5 = memref<?x?x?x?x?xf32, strided<[?, ?, ?, ?, ?], offset: ?>>
+!t4 = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!t3 = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @overwritten_in_part(%context: !llvm.ptr, %buffers: !llvm.ptr, %x: !t5, %y: !t4, %l: !t3)
+    -> i32 attributes {commir.mesh = @mesh} {
+  commir.launch "softmax_merge_all" ins(%x, %y : !t5, !t4) outs(%y, %l : !t4, !t3) at()
       {overwrite = array<i1: false, true>}
   %s = commir.status
   return %s : i32

@@ -199,6 +199,31 @@ func.func @two_launches(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !in, %c: !
 
 // -----
 
+// A kernel that overwrites its result does so itself: nothing is filled, and the result
+// may be narrower than the sums. One that only merges is given the identity.
+// CHECK-LABEL: func.func @overwritten(
+// CHECK-SAME: %[[A:[^:]*]]: memref<?x?xbf16, {{.*}}>, %[[O:[^:]*]]: memref<?x?x?x?xf32, {{.*}}>, %[[L:[^:]*]]: memref<?x?x?xf32,
+// CHECK-NOT: fill
+// CHECK: call @mercury_kernel_matmul_bf16_f32_bf16_overwrite(%[[A]], %[[A]], %[[A]])
+// CHECK: call @mercury_kernel_fill_i32_i32_i32(
+// CHECK: call @mercury_kernel_softmax_merge_f32_f32_f32(
+// CHECK: func.func private @mercury_kernel_matmul_bf16_f32_bf16_overwrite_overwrites() -> i1 {
+// CHECK-NEXT: %true = arith.constant true
+!in = memref<?x?xbf16, strided<[?, ?], offset: ?>>
+!o = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!l = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @overwritten(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !in, %o: !o, %l: !l) -> i32
+    attributes {commir.mesh = @mesh} {
+  commir.launch "matmul" ins(%a, %a : !in, !in) outs(%a : !in) at() {overwrite = array<i1: true>}
+  commir.launch "softmax_merge" ins(%o, %l : !o, !l) outs(%o, %l : !o, !l) at()
+      {overwrite = array<i1: true, true>}
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
 // A kernel that another has is looked up by its name, which both launches share. Its
 // arguments lie on the stack of the function.
 // CHECK-DAG: llvm.mlir.global internal constant @mercury_text_torch.matmul("torch.matmul\00")
@@ -314,8 +339,9 @@ func.func @attention(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %q: !t
 // CHECK-LABEL: func.func @fill_and_convert(
 // CHECK-SAME: %[[A:[^:]*]]: memref<?x?xf32, {{.*}}>, %[[B:[^:]*]]: memref<?x?xbf16,
 // CHECK: scf.if
+// CHECK: %[[BITS:.*]] = builtin.unrealized_conversion_cast %[[A]] : {{.*}} to memref<?x?xi32,
 // CHECK: %[[MINUSINF:.*]] = arith.constant -8388608 : i32
-// CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %[[N:.*]]:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[A]]
+// CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %[[N:.*]]:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[BITS]]
 // CHECK: %[[TILE:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]], sizes: [%c1{{.*}}, %c1{{.*}}, %[[N]]#0, %[[N]]#1], strides: [%c1{{.*}}, %c1{{.*}}, %[[S]]#0, %[[S]]#1]
 // CHECK: call @mercury_kernel_fill_i32_i32_i32(%[[TILE]], %[[MINUSINF]])
 // CHECK: scf.if

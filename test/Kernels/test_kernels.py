@@ -79,12 +79,14 @@ def conversion(name: str, source: str, target: str, types: str) -> str:
     return f"{head} {{ %y = arith.{op} %x : {source} to {target} return %y : {target} }}\n"
 
 
-def instantiate(kernel: str, dtype: str, acc: str, out: str) -> str:
+def instantiate(kernel: str, dtype: str, acc: str, out: str, overwrites: bool) -> str:
     """Return the module text of a template for inputs, accumulators and outputs."""
     aliases = f"!in = {dtype}\n!acc = {acc}\n!out = {out}\n"
     casts = conversion("widen", dtype, acc, "!in, !acc")
     casts += conversion("narrow", acc, out, "!acc, !out")
     casts += conversion("widen_out", out, acc, "!out, !acc")
+    casts += "func.func private @overwrites() -> i1 "
+    casts += f"{{ %x = arith.constant {str(overwrites).lower()} return %x : i1 }}\n"
     return aliases + (TEMPLATES / f"{kernel}.mlir").read_text() + casts
 
 
@@ -116,13 +118,20 @@ def build_narrow(kernel: str, dtype: str) -> Callable[..., None]:
     return compile_instance(kernel, dtype, accumulator(dtype), dtype)
 
 
+def build_overwriting(kernel: str, dtype: str, out: str) -> Callable[..., None]:
+    """Compile a kernel that overwrites its results, the first of type `out`."""
+    return compile_instance(kernel, dtype, accumulator(dtype), out, overwrites=True)
+
+
 def build_copy(source: str, wide: str, target: str) -> Callable[..., None]:
     """Compile a copy from one type to another through a third."""
     return compile_instance("copy", source, wide, target)
 
 
 @functools.cache
-def compile_instance(kernel: str, dtype: str, acc: str, out: str) -> Callable[..., None]:
+def compile_instance(
+    kernel: str, dtype: str, acc: str, out: str, overwrites: bool = False
+) -> Callable[..., None]:
     """Compile one instance. Arrays, index and i64 as int, floats as float."""
     target = f"-mtriple={platform.machine()}-linux-gnu"
     lower = [tool("mlir-opt", "mlir"), "--pass-pipeline=" + PIPELINE.replace("\n", "")]
@@ -132,7 +141,7 @@ def compile_instance(kernel: str, dtype: str, acc: str, out: str) -> Callable[..
         [tool("opt", "llvm"), "-O3", target, "-mcpu=native"],
         [tool("llc", "llvm"), "-O3", target, "-mcpu=native", *LLC],
     ]
-    data = instantiate(kernel, dtype, acc, out).encode()
+    data = instantiate(kernel, dtype, acc, out, overwrites).encode()
     for step in steps:
         done = subprocess.run(step, input=data, capture_output=True, check=False)
         assert done.returncode == 0, f"{step[0]}: {done.stderr.decode()}"
@@ -745,6 +754,53 @@ def test_sum_all(dtype: str, parts: int, length: int) -> None:
     zero = np.zeros(shape, acc)
     build("sum_all", dtype)(x, zero)
     np.testing.assert_array_equal(narrow, encode(zero, dtype))
+
+
+# --- Results that are overwritten ---------------------------------------------------
+
+
+def launch_of(kernel: str, dtype: str, terms: int) -> tuple[list[Array], list[Any], list[Any]]:
+    """Return inputs with so many terms, shapes of the results, and the other arguments."""
+    rng = np.random.default_rng(terms)
+
+    def numbers(*shape: int) -> Array:
+        return scatter(encode(rng.standard_normal(shape), dtype), rng)
+
+    if kernel == "matmul":
+        return [numbers(70, 11 * terms), numbers(11 * terms, 66)], [(70, 66)], []
+    if kernel == "sum_all":
+        return [numbers(terms, 2, 1, 5, 70)], [(2, 1, 5, 70)], []
+    shapes: list[Any] = [(2, 90, 4, 70), (2, 4, 90)]
+    if kernel == "softmax_merge_all":
+        o, lse = numbers(terms, 2, 90, 4, 70), 3 * rng.standard_normal((terms, 2, 4, 90))
+        # Rows that no part has seen.
+        o[:, 1, :7, 2], lse[:, 1, 2, :7] = 0, -np.inf
+        return [o, lse.astype(NUMPY[accumulator(dtype)])], shapes, []
+    keys = (numbers(2, 50 * terms, 2, d) for d in (24, 70))
+    # The first 20 queries see nothing.
+    rest = [scratch(kernel, 24, 70, dtype), 0.2, 0, 20, 0, 0, 2, UNBOUNDED, 0]
+    return [numbers(2, 90, 4, 24), *keys], shapes, rest
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("terms", [0, 1, 3])
+@pytest.mark.parametrize("kernel", ["matmul", "sum_all", "softmax_merge_all", "attention_fwd"])
+def test_what_is_overwritten_is_as_if_merged_into_the_identity(
+    kernel: str, terms: int, dtype: str
+) -> None:
+    acc = accumulator(dtype)
+    inputs, shapes, rest = launch_of(kernel, dtype, terms)
+    merged = [np.zeros(shapes[0], NUMPY[acc]), np.full(shapes[-1], -np.inf, NUMPY[acc])]
+    merged = merged[: len(shapes)]
+    build(kernel, dtype)(*inputs, *merged, *rest)
+    assert merged[0].any() == (terms > 0)
+    for out in {dtype, acc}:
+        # Neither number is an identity: what is there is not read.
+        found = [encode(np.full(shapes[0], np.nan), out), np.full(shapes[-1], 7, NUMPY[acc])]
+        found = found[: len(shapes)]
+        build_overwriting(kernel, dtype, out)(*inputs, *found, *rest)
+        np.testing.assert_array_equal(found[0], encode(merged[0], out))
+        np.testing.assert_array_equal(found[1:], merged[1:])
 
 
 # --- fill and copy ------------------------------------------------------------------

@@ -142,7 +142,9 @@ def test_check_names_the_rank_the_step_the_op_and_the_buffer(tmp_path):
     spmd = schedule.compile().spmd
     path = tmp_path / "broken.mlir"
     launch = next(line for line in spmd.splitlines() if "commir.launch" in line)
-    path.write_text(spmd.replace(launch, f"{launch}\n{launch}"))
+    again = launch.replace("{overwrite = array<i1: true>}", "")  # merges into what is there
+    assert again != launch
+    path.write_text(spmd.replace(launch, f"{launch}\n{again}"))
     printed = mercury("check", str(path), code=1)
     assert re.search(
         r"broken\.mlir:\d+: 'commir\.launch' op breaks the plan on rank 0 \(node 0, gpu 0\), "

@@ -131,6 +131,17 @@ def test_a_rank_stores_its_parts_side_by_side():
     assert (layout.gather(shards) == whole).all()
 
 
+def test_the_text_of_a_strided_plan_does_not_grow_with_ranks_or_parts():
+    def lines(ranks, parts):
+        schedule = mc.Schedule(matmul(m=130), mc.Mesh(gpu=ranks), {"A": {"i": "gpu"}})
+        schedule = schedule.tile("i", parts).parallelize("i_inner", "gpu")
+        return len(str(schedule.compile().spmd).splitlines())
+
+    few = lines(3, 2)
+    assert few > 100
+    assert {lines(7, 2) - few, lines(16, 2) - few, lines(3, 9) - few} <= {0, 1, 2}
+
+
 SLICES = {
     "columns": (
         matmul,

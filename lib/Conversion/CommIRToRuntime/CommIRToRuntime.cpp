@@ -279,7 +279,7 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
     // On a device, a kernel by name is told what to overwrite.
     if (!onDevice && failed(fillOverwritten(op)))
       return failure();
-    NamedKernel named(builder, op, function);
+    NamedKernel named(builder, op, function, onDevice);
     FailureOr<SmallVector<Value>> operands = named.makeArguments();
     if (failed(operands))
       return failure();
@@ -299,8 +299,12 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
            << ", which each launch would round; overwrite it, or give it "
               "elements of "
            << accumulator;
+  bool overwritesAll =
+      canOverwrite(op.getKernel()) &&
+      llvm::all_of(llvm::seq<size_t>(0, op.getOutputs().size()),
+                   [&](size_t i) { return op.overwrites(i); });
   FailureOr<func::FuncOp> callee =
-      getKernel(op.getKernel(), {input, accumulator, output});
+      getKernel(op.getKernel(), {input, accumulator, output, overwritesAll});
   if (failed(callee))
     return failure();
 
@@ -325,7 +329,7 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   }
 
   guard();
-  if (failed(fillOverwritten(op)))
+  if (!overwritesAll && failed(fillOverwritten(op)))
     return failure();
   if (op.getKernel() == "sum_all") {
     sumAll(*callee, op.getInputs()[0], op.getOutputs()[0]);

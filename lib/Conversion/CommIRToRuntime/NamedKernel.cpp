@@ -12,9 +12,10 @@
 using namespace mlir;
 using namespace mlir::commir;
 
-NamedKernel::NamedKernel(OpBuilder &builder, LaunchOp op, func::FuncOp function)
-    : builder(builder), op(op), function(function), loc(op.getLoc()),
-      pointer(LLVM::LLVMPointerType::get(op.getContext())),
+NamedKernel::NamedKernel(OpBuilder &builder, LaunchOp op, func::FuncOp function,
+                         bool onDevice)
+    : builder(builder), op(op), function(function), onDevice(onDevice),
+      loc(op.getLoc()), pointer(LLVM::LLVMPointerType::get(op.getContext())),
       i32(builder.getI32Type()), i64(builder.getI64Type()),
       f64(builder.getF64Type()) {}
 
@@ -131,10 +132,9 @@ Value NamedKernel::makeParameters() {
     integers.emplace_back("right", constant(mask ? mask.getRight() : far));
   }
   int64_t overwritten = 0;
-  if (auto overwrite = op->getAttrOfType<DenseBoolArrayAttr>("overwrite"))
-    for (auto [i, writes] : llvm::enumerate(overwrite.asArrayRef()))
-      overwritten |= int64_t(writes) << i;
-  if (overwritten)
+  for (unsigned i = 0; i < op.getOutputs().size(); ++i)
+    overwritten |= int64_t(op.overwrites(i)) << i;
+  if (overwritten && onDevice)
     integers.emplace_back("overwrite", constant(overwritten));
   auto type =
       LLVM::LLVMStructType::getLiteral(op.getContext(), {pointer, i64, f64});

@@ -21,10 +21,12 @@ namespace mlir::commir {
 int64_t getElementTypeNumber(Type type);
 
 /// Writes the arguments of one launch to the stack, at the builder's insertion
-/// point.
+/// point. On a device the kernel is told what to overwrite; elsewhere the
+/// identity is there already, and it merges.
 class NamedKernel {
 public:
-  NamedKernel(OpBuilder &builder, LaunchOp op, func::FuncOp function);
+  NamedKernel(OpBuilder &builder, LaunchOp op, func::FuncOp function,
+              bool onDevice);
 
   /// Pointers to the kernel's name and to its arguments.
   FailureOr<SmallVector<Value>> makeArguments();
@@ -45,6 +47,7 @@ private:
   OpBuilder &builder;
   LaunchOp op;
   func::FuncOp function;
+  bool onDevice;
   Location loc;
   Type pointer, i32, i64, f64;
   int64_t count = 0; // of parameters

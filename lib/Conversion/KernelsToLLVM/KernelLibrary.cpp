@@ -34,12 +34,23 @@ void mlir::commir::printConversion(raw_ostream &stream, StringRef name,
            << "\n}\n";
 }
 
-static std::string getSymbol(StringRef kernel, KernelTypes types) {
-  std::string symbol;
-  llvm::raw_string_ostream stream(symbol);
-  stream << "mercury_kernel_" << kernel << "_" << types.input << "_"
-         << types.accumulator << "_" << types.output;
-  return symbol;
+void mlir::commir::printOverwrites(raw_ostream &stream, bool overwrites) {
+  stream << "func.func private @overwrites() -> i1 {\n  %x = arith.constant "
+         << (overwrites ? "true" : "false") << "\n  return %x : i1\n}\n";
+}
+
+bool mlir::commir::canOverwrite(StringRef kernel) {
+  static constexpr StringLiteral kKernelsThatCan[] = {
+      "attention_fwd", "matmul", "softmax_merge_all", "sum_all"};
+  return llvm::is_contained(kKernelsThatCan, kernel);
+}
+
+std::string mlir::commir::getInstanceName(StringRef kernel, KernelTypes types) {
+  std::string name;
+  llvm::raw_string_ostream stream(name);
+  stream << kernel << "_" << types.input << "_" << types.accumulator << "_"
+         << types.output << (types.overwrites ? "_overwrite" : "");
+  return name;
 }
 
 LogicalResult mlir::commir::checkKernelTypes(StringRef kernel,
@@ -62,7 +73,7 @@ FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
                                                         StringRef kernel,
                                                         KernelTypes types,
                                                         Location loc) {
-  std::string symbol = getSymbol(kernel, types);
+  std::string symbol = "mercury_kernel_" + getInstanceName(kernel, types);
   if (auto made = module.lookupSymbol<func::FuncOp>(symbol))
     return made;
   const KernelText *found = llvm::find_if(
@@ -80,6 +91,7 @@ FailureOr<func::FuncOp> mlir::commir::getOrCreateKernel(ModuleOp module,
   printConversion(stream, "widen", types.input, types.accumulator);
   printConversion(stream, "narrow", types.accumulator, types.output);
   printConversion(stream, "widen_out", types.output, types.accumulator);
+  printOverwrites(stream, types.overwrites);
   OwningOpRef<ModuleOp> instance =
       parseSourceString<ModuleOp>(text, module.getContext());
   if (!instance)

@@ -13,11 +13,13 @@
 
 namespace mlir::commir {
 
-/// The element types that a kernel is instantiated for.
+/// What a kernel is instantiated for: its element types, and whether it
+/// overwrites its results instead of merging into them.
 struct KernelTypes {
   Type input;
   Type accumulator;
   Type output;
+  bool overwrites = false;
 };
 
 /// The text of lib/Kernels, compiled in.
@@ -26,12 +28,22 @@ struct KernelText {
   StringRef text;
 };
 
+/// Whether a kernel has instances that overwrite their results; what the others
+/// are to overwrite is filled first.
+bool canOverwrite(StringRef kernel);
+
+/// The name of an instance.
+std::string getInstanceName(StringRef kernel, KernelTypes types);
+
 /// Whether a kernel can be made for the types; if not, says why at `loc`.
 LogicalResult checkKernelTypes(StringRef kernel, KernelTypes types,
                                Location loc);
 
 /// Prints a function `name` that converts its argument, a number or a vector.
 void printConversion(raw_ostream &stream, StringRef name, Type from, Type to);
+
+/// Prints the function `overwrites`.
+void printOverwrites(raw_ostream &stream, bool overwrites);
 
 /// The instance of a kernel of lib/Kernels in `module`, made when it is not
 /// there. Fails, with an error at `loc`, when there is no such kernel or the

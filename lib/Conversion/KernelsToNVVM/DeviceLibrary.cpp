@@ -44,13 +44,6 @@ static bool computes(KernelTypes types) {
   return types.accumulator.isF32() || types.accumulator.isF64();
 }
 
-static std::string getInstanceName(StringRef kernel, KernelTypes types) {
-  std::string name;
-  llvm::raw_string_ostream(name) << kernel << "_" << types.input << "_"
-                                 << types.accumulator << "_" << types.output;
-  return name;
-}
-
 /// `@from_lane(%x, %mask)`: the number of the thread of this warp whose lane
 /// differs in the bits of the mask.
 static void printFromLane(raw_ostream &stream, Type acc) {
@@ -104,11 +97,14 @@ static std::string getInstanceText(StringRef text, KernelTypes types) {
   Type in = types.input, acc = types.accumulator, out = types.output;
   printConversion(stream, "widen", in, acc);
   printConversion(stream, "narrow", acc, out);
+  printConversion(stream, "widen_out", out, acc);
   auto vectorOf = [&](Type type) {
     return VectorType::get({getLanes(types)}, type);
   };
   printConversion(stream, "widen_lanes", vectorOf(in), vectorOf(acc));
   printConversion(stream, "narrow_lanes", vectorOf(acc), vectorOf(out));
+  printConversion(stream, "widen_out_lanes", vectorOf(out), vectorOf(acc));
+  printOverwrites(stream, types.overwrites);
   if (computes(types))
     printFromLane(stream, acc);
   stream << body;

@@ -139,16 +139,15 @@ gpu.module @device {
   }
 
   // y[r, e] += scale * sum over k of w[r, k] x[k, e], with x given as [k, e].
-  func.func private @add_weighed(%w: !weights, %x: !product, %y: !result, %scale: !acc, %slab: !slab) {
+  func.func private @add_weighed(%w: !weights, %x: !product, %y: !sums, %scale: !acc, %slab: !slab) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %c3 = arith.constant 3 : index
     %c64 = arith.constant 64 : index
-    %one = arith.constant 1.0 : !acc
     %depth = memref.dim %x, %c0 : !product
     %length = memref.dim %x, %c1 : !product
-    %rows = memref.dim %y, %c0 : !result
+    %rows = memref.dim %y, %c0 : !sums
     %row0, %column = func.call @corner() : () -> (index, index)
     %row1 = arith.addi %row0, %c1 : index
     %row2 = arith.addi %row0, %c2 : index
@@ -159,11 +158,11 @@ gpu.module @device {
       %xPart = memref.subview %x[0, %e0] [%depth, %es] [1, 1] : !product to !product
       %xT = memref.transpose %xPart (k, e) -> (e, k) : !product to !product
       %new:4 = func.call @weigh(%w, %xT, %slab) : (!weights, !product, !slab) -> (!four, !four, !four, !four)
-      %yPart = memref.subview %y[0, %e0] [%rows, %es] [1, 1] : !result to !result
-      func.call @update_row(%yPart, %row0, %column, %one, %new#0, %scale) : (!result, index, index, !acc, !four, !acc) -> ()
-      func.call @update_row(%yPart, %row1, %column, %one, %new#1, %scale) : (!result, index, index, !acc, !four, !acc) -> ()
-      func.call @update_row(%yPart, %row2, %column, %one, %new#2, %scale) : (!result, index, index, !acc, !four, !acc) -> ()
-      func.call @update_row(%yPart, %row3, %column, %one, %new#3, %scale) : (!result, index, index, !acc, !four, !acc) -> ()
+      %yPart = memref.subview %y[0, %e0] [%rows, %es] [1, 1] : !sums to !sums
+      func.call @add_row(%yPart, %row0, %column, %new#0, %scale) : (!sums, index, index, !four, !acc) -> ()
+      func.call @add_row(%yPart, %row1, %column, %new#1, %scale) : (!sums, index, index, !four, !acc) -> ()
+      func.call @add_row(%yPart, %row2, %column, %new#2, %scale) : (!sums, index, index, !four, !acc) -> ()
+      func.call @add_row(%yPart, %row3, %column, %new#3, %scale) : (!sums, index, index, !four, !acc) -> ()
     }
     return
   }
@@ -229,7 +228,7 @@ gpu.module @device {
         %oTile = memref.subview %o[%b, %i0, %h, 0] [1, %rows, 1, %dv] [1, 1, 1, 1] : !in4 to !product
         %doTile = memref.subview %gradO[%b, %i0, %h, 0] [1, %rows, 1, %dv] [1, 1, 1, 1] : !in4 to !product
         %lseTile = memref.subview %lse[%b, %h, %i0] [1, 1, %rows] [1, 1, 1] : !acc3 to !acc1
-        %dqTile = memref.subview %gradQ[%b, %i0, %h, 0] [1, %rows, 1, %d] [1, 1, 1, 1] : !acc4 to !result
+        %dqTile = memref.subview %gradQ[%b, %i0, %h, 0] [1, %rows, 1, %d] [1, 1, 1, 1] : !acc4 to !sums
         %firstOfBlock = arith.addi %i0, %first : index
         %jBegin = arith.maxsi %firstOfBlock, %c0 : index
         %iEnd = arith.addi %i0, %rows : index
@@ -248,7 +247,7 @@ gpu.module @device {
               : (!product, !product, !product, !product, !product, !acc1, !acc, index, index, !slab, !slab)
               -> (!four, !four, !four, !four, !four, !four, !four, !four)
           func.call @hold(%square, %g#4, %g#5, %g#6, %g#7) : (!square, !four, !four, !four, !four) -> ()
-          func.call @add_weighed(%byRow, %kTile, %dqTile, %scale, %slabB) : (!weights, !product, !result, !acc, !slab) -> ()
+          func.call @add_weighed(%byRow, %kTile, %dqTile, %scale, %slabB) : (!weights, !product, !sums, !acc, !slab) -> ()
         }
       } else {
         %number = arith.subi %block, %roles#0 : index
@@ -261,8 +260,8 @@ gpu.module @device {
         %keys = arith.minui %skLeft, %c64 : index
         %kTile = memref.subview %k[%b, %j0, %hk, 0] [1, %keys, 1, %d] [1, 1, 1, 1] : !in4 to !product
         %vTile = memref.subview %v[%b, %j0, %hk, 0] [1, %keys, 1, %dv] [1, 1, 1, 1] : !in4 to !product
-        %dkTile = memref.subview %gradK[%b, %j0, %hk, 0] [1, %keys, 1, %d] [1, 1, 1, 1] : !acc4 to !result
-        %dvTile = memref.subview %gradV[%b, %j0, %hk, 0] [1, %keys, 1, %dv] [1, 1, 1, 1] : !acc4 to !result
+        %dkTile = memref.subview %gradK[%b, %j0, %hk, 0] [1, %keys, 1, %d] [1, 1, 1, 1] : !acc4 to !sums
+        %dvTile = memref.subview %gradV[%b, %j0, %hk, 0] [1, %keys, 1, %dv] [1, 1, 1, 1] : !acc4 to !sums
         // The heads of this tile that share the key/value head.
         %globalKvHead = arith.addi %hk0, %hk : index
         %firstHead = arith.muli %globalKvHead, %group : index
@@ -292,9 +291,9 @@ gpu.module @device {
                 : (!product, !product, !product, !product, !product, !acc1, !acc, index, index, !slab, !slab)
                 -> (!four, !four, !four, !four, !four, !four, !four, !four)
             func.call @hold(%square, %g#0, %g#1, %g#2, %g#3) : (!square, !four, !four, !four, !four) -> ()
-            func.call @add_weighed(%byColumn, %doTile, %dvTile, %one, %slabB) : (!weights, !product, !result, !acc, !slab) -> ()
+            func.call @add_weighed(%byColumn, %doTile, %dvTile, %one, %slabB) : (!weights, !product, !sums, !acc, !slab) -> ()
             func.call @hold(%square, %g#4, %g#5, %g#6, %g#7) : (!square, !four, !four, !four, !four) -> ()
-            func.call @add_weighed(%byColumn, %qTile, %dkTile, %scale, %slabB) : (!weights, !product, !result, !acc, !slab) -> ()
+            func.call @add_weighed(%byColumn, %qTile, %dkTile, %scale, %slabB) : (!weights, !product, !sums, !acc, !slab) -> ()
           }
         }
       }

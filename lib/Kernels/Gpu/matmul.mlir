@@ -23,7 +23,6 @@ gpu.module @device {
     %c2 = arith.constant 2 : index
     %c3 = arith.constant 3 : index
     %c64 = arith.constant 64 : index
-    %one = arith.constant 1.0 : !acc
     %m = memref.dim %c, %c0 : !result
     %n = memref.dim %c, %c1 : !result
     %k = memref.dim %a, %c1 : !matrix
@@ -51,10 +50,18 @@ gpu.module @device {
       %bTile = memref.subview %bT[%j0, 0] [%nb, %k] [1, 1] : !matrix to !matrix
       %cTile = memref.subview %c[%i0, %j0] [%mb, %nb] [1, 1] : !result to !result
       %s:4 = func.call @product(%aTile, %bTile, %slabA, %slabB) : (!product, !product, !slab, !slab) -> (!four, !four, !four, !four)
-      func.call @update_row(%cTile, %row0, %column, %one, %s#0, %one) : (!result, index, index, !acc, !four, !acc) -> ()
-      func.call @update_row(%cTile, %row1, %column, %one, %s#1, %one) : (!result, index, index, !acc, !four, !acc) -> ()
-      func.call @update_row(%cTile, %row2, %column, %one, %s#2, %one) : (!result, index, index, !acc, !four, !acc) -> ()
-      func.call @update_row(%cTile, %row3, %column, %one, %s#3, %one) : (!result, index, index, !acc, !four, !acc) -> ()
+      %old0 = func.call @get_row(%cTile, %row0, %column) : (!result, index, index) -> !four
+      %sum0 = arith.addf %old0, %s#0 : !four
+      func.call @put_row(%cTile, %row0, %column, %sum0) : (!result, index, index, !four) -> ()
+      %old1 = func.call @get_row(%cTile, %row1, %column) : (!result, index, index) -> !four
+      %sum1 = arith.addf %old1, %s#1 : !four
+      func.call @put_row(%cTile, %row1, %column, %sum1) : (!result, index, index, !four) -> ()
+      %old2 = func.call @get_row(%cTile, %row2, %column) : (!result, index, index) -> !four
+      %sum2 = arith.addf %old2, %s#2 : !four
+      func.call @put_row(%cTile, %row2, %column, %sum2) : (!result, index, index, !four) -> ()
+      %old3 = func.call @get_row(%cTile, %row3, %column) : (!result, index, index) -> !four
+      %sum3 = arith.addf %old3, %s#3 : !four
+      func.call @put_row(%cTile, %row3, %column, %sum3) : (!result, index, index, !four) -> ()
     }
     gpu.return
   }

@@ -5,7 +5,8 @@
 !slab = memref<16x64x!acc, #gpu.address_space<workgroup>>
 !square = memref<64x64x!acc, #gpu.address_space<workgroup>>
 !weights = memref<64x64x!acc, strided<[?, ?]>, #gpu.address_space<workgroup>>
-!result = memref<?x?x!acc, strided<[?, ?], offset: ?>>
+!result = memref<?x?x!out, strided<[?, ?], offset: ?>>
+!sums = memref<?x?x!acc, strided<[?, ?], offset: ?>>
 !four = vector<4x!acc>
 
 gpu.module @device {
@@ -147,9 +148,36 @@ gpu.module @device {
     return %next : !four
   }
 
-  // y[row, column + u] = old * before + new * after, where there is such an element.
-  func.func private @update_row(%y: !result, %row: index, %column: index,
-                                %before: !acc, %new: !four, %after: !acc) {
+  // Four elements of a row of results, 0 beyond the tile; all 0 if they are overwritten.
+  func.func private @get_row(%y: !result, %row: index, %column: index) -> !four {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %zero = arith.constant 0.0 : !acc
+    %overwrites = func.call @overwrites() : () -> i1
+    %rows = memref.dim %y, %c0 : !result
+    %columns = memref.dim %y, %c1 : !result
+    %inRow = arith.cmpi ult, %row, %rows : index
+    %held = memref.alloca() : memref<4x!acc>
+    scf.for %u = %c0 to %c4 step %c1 {
+      %c = arith.addi %column, %u : index
+      %inColumn = arith.cmpi ult, %c, %columns : index
+      %inside = arith.andi %inRow, %inColumn : i1
+      %x = scf.if %inside -> !acc {
+        %old = memref.load %y[%row, %c] : !result
+        %wide = func.call @widen_out(%old) : (!out) -> !acc
+        %start = arith.select %overwrites, %zero, %wide : !acc
+        scf.yield %start : !acc
+      } else {
+        scf.yield %zero : !acc
+      }
+      memref.store %x, %held[%u] : memref<4x!acc>
+    }
+    %values = vector.load %held[%c0] : memref<4x!acc>, !four
+    return %values : !four
+  }
+  // The same, rounded into results.
+  func.func private @put_row(%y: !result, %row: index, %column: index, %values: !four) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
@@ -157,18 +185,39 @@ gpu.module @device {
     %columns = memref.dim %y, %c1 : !result
     %inRow = arith.cmpi ult, %row, %rows : index
     %held = memref.alloca() : memref<4x!acc>
-    vector.store %new, %held[%c0] : memref<4x!acc>, !four
+    vector.store %values, %held[%c0] : memref<4x!acc>, !four
     scf.for %u = %c0 to %c4 step %c1 {
       %c = arith.addi %column, %u : index
       %inColumn = arith.cmpi ult, %c, %columns : index
       %inside = arith.andi %inRow, %inColumn : i1
       scf.if %inside {
         %x = memref.load %held[%u] : memref<4x!acc>
-        %scaled = arith.mulf %x, %after : !acc
-        %old = memref.load %y[%row, %c] : !result
-        %kept = arith.mulf %old, %before : !acc
-        %sum = arith.addf %kept, %scaled : !acc
-        memref.store %sum, %y[%row, %c] : !result
+        %narrow = func.call @narrow(%x) : (!acc) -> !out
+        memref.store %narrow, %y[%row, %c] : !result
+      }
+    }
+    return
+  }
+  // y[row, column + u] += x[u] * scale, where there is such an element.
+  func.func private @add_row(%y: !sums, %row: index, %column: index, %x: !four, %scale: !acc) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %rows = memref.dim %y, %c0 : !sums
+    %columns = memref.dim %y, %c1 : !sums
+    %inRow = arith.cmpi ult, %row, %rows : index
+    %held = memref.alloca() : memref<4x!acc>
+    vector.store %x, %held[%c0] : memref<4x!acc>, !four
+    scf.for %u = %c0 to %c4 step %c1 {
+      %c = arith.addi %column, %u : index
+      %inColumn = arith.cmpi ult, %c, %columns : index
+      %inside = arith.andi %inRow, %inColumn : i1
+      scf.if %inside {
+        %term = memref.load %held[%u] : memref<4x!acc>
+        %scaled = arith.mulf %term, %scale : !acc
+        %old = memref.load %y[%row, %c] : !sums
+        %sum = arith.addf %old, %scaled : !acc
+        memref.store %sum, %y[%row, %c] : !sums
       }
     }
     return

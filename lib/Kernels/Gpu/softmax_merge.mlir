@@ -29,10 +29,15 @@ gpu.module @device {
     %minusOne = arith.constant -1.0 : !acc
     %minusInf = arith.divf %minusOne, %zero : !acc
     %warp = arith.constant -1 : i32
+    %bytes = func.call @acc_bytes() : () -> index
     %base, %at, %n:4, %s:4 = memref.extract_strided_metadata %o : !acc4 -> memref<!acc>, index, index, index, index, index, index, index, index, index
     %base2, %at2, %m:4, %s2:4 = memref.extract_strided_metadata %o2 : !acc4 -> memref<!acc>, index, index, index, index, index, index, index, index, index
-    %mine = func.call @wide_rows(%o) : (!acc4) -> i1
-    %other = func.call @wide_rows(%o2) : (!acc4) -> i1
+    %oAddress = memref.extract_aligned_pointer_as_index %o : !acc4 -> index
+    %mine = func.call @wide_rows(%oAddress, %at, %bytes, %n#0, %n#1, %n#2, %n#3, %s#0, %s#1, %s#2, %s#3)
+        : (index, index, index, index, index, index, index, index, index, index, index) -> i1
+    %o2Address = memref.extract_aligned_pointer_as_index %o2 : !acc4 -> index
+    %other = func.call @wide_rows(%o2Address, %at2, %bytes, %n#0, %n#1, %n#2, %n#3, %s2#0, %s2#1, %s2#2, %s2#3)
+        : (index, index, index, index, index, index, index, index, index, index, index) -> i1
     %wide = arith.andi %mine, %other : i1
     %walk:6 = func.call @walk_rows(%n#0, %n#1, %n#2, %n#3, %wide, %per) : (index, index, index, index, i1, index) -> (index, index, index, index, index, index)
 

@@ -1,57 +1,87 @@
-// Adds n rows of numbers to a row in one pass:
+// Adds n tiles of numbers to a tile in one pass:
 //   y[i] += sum_p x[p, i]
-// in the order of p: when each row arrived says nothing.
+// in the order of p: when each tile arrived says nothing. What overwrites does not
+// read y.
 //
-// An item is 16 bytes where the rows are aligned, else one element. A thread keeps
-// the sums of 4 items and loads those of a row before it adds any.
+// An item is 16 bytes or more where rows are contiguous and aligned, else one
+// element. A thread keeps the sums of 4 items and loads those of a tile before it
+// adds any.
 
-!parts = memref<?x?x!acc, strided<[?, 1], offset: ?>>
-!flat = memref<?x!acc, strided<[1], offset: ?>>
+!parts = memref<?x?x?x?x?x!in, strided<[?, ?, ?, ?, ?], offset: ?>>
+!tile = memref<?x?x?x?x!out, strided<[?, ?, ?, ?], offset: ?>>
+!partRows = memref<?x?x!in, strided<[?, 1], offset: ?>>
+!flat = memref<?x!out, strided<[1], offset: ?>>
 
 gpu.module @device {
-  func.func @blocks(%x: !parts, %y: !flat, %lanes: index) -> index {
-    %c0 = arith.constant 0 : index
+  func.func @blocks(%x: !parts, %y: !tile, %lanes: index) -> index {
     %c1024 = arith.constant 1024 : index
-    %n = memref.dim %y, %c0 : !flat
+    %base, %at, %n:4, %s:4 = memref.extract_strided_metadata %y : !tile -> memref<!out>, index, index, index, index, index, index, index, index, index
+    %n01 = arith.muli %n#0, %n#1 : index
+    %n23 = arith.muli %n#2, %n#3 : index
+    %elements = arith.muli %n01, %n23 : index
     %perBlock = arith.muli %lanes, %c1024 : index
-    %blocks = arith.ceildivui %n, %perBlock : index
+    %blocks = arith.ceildivui %elements, %perBlock : index
     return %blocks : index
   }
 
-  gpu.func @sum_all(%x: !parts, %y: !flat) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+  gpu.func @sum_all(%x: !parts, %y: !tile) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
     %c256 = arith.constant 256 : index
+    %zero = arith.constant 0.0 : !acc
+    %zeros = vector.broadcast %zero : !acc to !accs
+    %overwrites = func.call @overwrites() : () -> i1
     %lanes = func.call @lanes() : () -> index
-    %bytes = func.call @acc_bytes() : () -> index
-    %xBase, %xAt, %m:2, %xs:2 = memref.extract_strided_metadata %x : !parts -> memref<!acc>, index, index, index, index, index
-    %yBase, %yAt, %n, %ys = memref.extract_strided_metadata %y : !flat -> memref<!acc>, index, index, index
+    %inBytes = func.call @in_bytes() : () -> index
+    %outBytes = func.call @out_bytes() : () -> index
+    %xBase, %xAt, %m:5, %xs:5 = memref.extract_strided_metadata %x : !parts -> memref<!in>, index, index, index, index, index, index, index, index, index, index, index
+    %yBase, %yAt, %n:4, %ys:4 = memref.extract_strided_metadata %y : !tile -> memref<!out>, index, index, index, index, index, index, index, index, index
+    %count:4, %contiguous = func.call @join(%n#0, %n#1, %n#2, %n#3, %xs#1, %xs#2, %xs#3, %xs#4, %ys#0, %ys#1, %ys#2, %ys#3)
+        : (index, index, index, index, index, index, index, index, index, index, index, index) -> (index, index, index, index, i1)
     %xAddress = memref.extract_aligned_pointer_as_index %x : !parts -> index
-    %yAddress = memref.extract_aligned_pointer_as_index %y : !flat -> index
-    %xAligned = func.call @aligned(%xAddress, %xAt, %bytes, %m#0, %c1, %c1, %xs#0, %c0, %c0)
+    %yAddress = memref.extract_aligned_pointer_as_index %y : !tile -> index
+    // Every part is aligned as the first if the distance of parts is.
+    %xApart = arith.ori %xAt, %xs#0 : index
+    %xAligned = func.call @aligned(%xAddress, %xApart, %inBytes, %count#0, %count#1, %count#2, %xs#1, %xs#2, %xs#3)
         : (index, index, index, index, index, index, index, index, index) -> i1
-    %yAligned = func.call @aligned(%yAddress, %yAt, %bytes, %c1, %c1, %c1, %c0, %c0, %c0)
+    %yAligned = func.call @aligned(%yAddress, %yAt, %outBytes, %count#0, %count#1, %count#2, %ys#0, %ys#1, %ys#2)
         : (index, index, index, index, index, index, index, index, index) -> i1
-    %rest = arith.remui %n, %lanes : index
+    %rest = arith.remui %count#3, %lanes : index
     %whole = arith.cmpi eq, %rest, %c0 : index
     %both = arith.andi %xAligned, %yAligned : i1
-    %wide = arith.andi %both, %whole : i1
+    %fits = arith.andi %both, %whole : i1
+    %wide = arith.andi %fits, %contiguous : i1
 
+    %n01 = arith.muli %n#0, %n#1 : index
+    %n23 = arith.muli %n#2, %n#3 : index
+    %elements = arith.muli %n01, %n23 : index
     %first, %step = func.call @walk(%c4) : (index) -> (index, index)
     scf.if %wide {
-      %items = arith.divui %n, %lanes : index
-      %held = memref.alloca() : memref<4x!accs>
+      %items = arith.divui %elements, %lanes : index
+      %perRow = arith.divui %count#3, %lanes : index
+      %parts = memref.reinterpret_cast %xBase to offset: [%xAt], sizes: [%m#0, %elements], strides: [%xs#0, 1] : memref<!in> to !partRows
+      %flat = memref.reinterpret_cast %yBase to offset: [%yAt], sizes: [%elements], strides: [1] : memref<!out> to !flat
+      %held = memref.alloca() : memref<4x!ins>
       %sums = memref.alloca() : memref<4x!accs>
+      %from = memref.alloca() : memref<4xindex>
+      %to = memref.alloca() : memref<4xindex>
       scf.for %item0 = %first to %items step %step {
         scf.for %u = %c0 to %c4 step %c1 {
           %ahead = arith.muli %u, %c256 : index
           %item = arith.addi %item0, %ahead : index
           %inside = arith.cmpi ult, %item, %items : index
           scf.if %inside {
-            %at = arith.muli %item, %lanes : index
-            %old = vector.load %y[%at] {alignment = 16 : i64} : !flat, !accs
-            memref.store %old, %sums[%u] : memref<4x!accs>
+            %i:4 = func.call @place(%item, %count#1, %count#2, %perRow) : (index, index, index, index) -> (index, index, index, index)
+            %e = arith.muli %i#3, %lanes : index
+            %xPlace = func.call @offset(%i#0, %i#1, %i#2, %e, %xs#1, %xs#2, %xs#3) : (index, index, index, index, index, index, index) -> index
+            %yPlace = func.call @offset(%i#0, %i#1, %i#2, %e, %ys#0, %ys#1, %ys#2) : (index, index, index, index, index, index, index) -> index
+            memref.store %xPlace, %from[%u] : memref<4xindex>
+            memref.store %yPlace, %to[%u] : memref<4xindex>
+            %old = vector.load %flat[%yPlace] {alignment = 16 : i64} : !flat, !outs
+            %widened = func.call @widen_out_lanes(%old) : (!outs) -> !accs
+            %start = arith.select %overwrites, %zeros, %widened : !accs
+            memref.store %start, %sums[%u] : memref<4x!accs>
           }
         }
         scf.for %p = %c0 to %m#0 step %c1 {
@@ -60,15 +90,16 @@ gpu.module @device {
             %item = arith.addi %item0, %ahead : index
             %inside = arith.cmpi ult, %item, %items : index
             scf.if %inside {
-              %at = arith.muli %item, %lanes : index
-              %term = vector.load %x[%p, %at] {alignment = 16 : i64} : !parts, !accs
-              memref.store %term, %held[%u] : memref<4x!accs>
+              %xPlace = memref.load %from[%u] : memref<4xindex>
+              %term = vector.load %parts[%p, %xPlace] {alignment = 16 : i64} : !partRows, !ins
+              memref.store %term, %held[%u] : memref<4x!ins>
             }
           }
           scf.for %u = %c0 to %c4 step %c1 {
-            %term = memref.load %held[%u] : memref<4x!accs>
+            %term = memref.load %held[%u] : memref<4x!ins>
+            %widened = func.call @widen_lanes(%term) : (!ins) -> !accs
             %old = memref.load %sums[%u] : memref<4x!accs>
-            %new = arith.addf %old, %term : !accs
+            %new = arith.addf %old, %widened : !accs
             memref.store %new, %sums[%u] : memref<4x!accs>
           }
         }
@@ -77,26 +108,32 @@ gpu.module @device {
           %item = arith.addi %item0, %ahead : index
           %inside = arith.cmpi ult, %item, %items : index
           scf.if %inside {
-            %at = arith.muli %item, %lanes : index
+            %yPlace = memref.load %to[%u] : memref<4xindex>
             %sum = memref.load %sums[%u] : memref<4x!accs>
-            vector.store %sum, %y[%at] {alignment = 16 : i64} : !flat, !accs
+            %narrowed = func.call @narrow_lanes(%sum) : (!accs) -> !outs
+            vector.store %narrowed, %flat[%yPlace] {alignment = 16 : i64} : !flat, !outs
           }
         }
       }
     } else {
-      scf.for %item0 = %first to %n step %step {
+      scf.for %item0 = %first to %elements step %step {
         scf.for %u = %c0 to %c4 step %c1 {
           %ahead = arith.muli %u, %c256 : index
           %item = arith.addi %item0, %ahead : index
-          %inside = arith.cmpi ult, %item, %n : index
+          %inside = arith.cmpi ult, %item, %elements : index
           scf.if %inside {
-            %old = memref.load %y[%item] : !flat
-            %sum = scf.for %p = %c0 to %m#0 step %c1 iter_args(%partial = %old) -> !acc {
-              %term = memref.load %x[%p, %item] : !parts
-              %next = arith.addf %partial, %term : !acc
+            %i:4 = func.call @place(%item, %n#1, %n#2, %n#3) : (index, index, index, index) -> (index, index, index, index)
+            %old = memref.load %y[%i#0, %i#1, %i#2, %i#3] : !tile
+            %widenedOld = func.call @widen_out(%old) : (!out) -> !acc
+            %start = arith.select %overwrites, %zero, %widenedOld : !acc
+            %sum = scf.for %p = %c0 to %m#0 step %c1 iter_args(%partial = %start) -> !acc {
+              %term = memref.load %x[%p, %i#0, %i#1, %i#2, %i#3] : !parts
+              %widened = func.call @widen(%term) : (!in) -> !acc
+              %next = arith.addf %partial, %widened : !acc
               scf.yield %next : !acc
             }
-            memref.store %sum, %y[%item] : !flat
+            %narrowed = func.call @narrow(%sum) : (!acc) -> !out
+            memref.store %narrowed, %y[%i#0, %i#1, %i#2, %i#3] : !tile
           }
         }
       }

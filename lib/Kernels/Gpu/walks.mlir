@@ -169,25 +169,23 @@ gpu.module @device {
     %i, %j = func.call @split(%line, %n1) : (index, index) -> (index, index)
     return %i, %j, %k, %inside : index, index, index, i1
   }
-  // Whether rows along the last dimension are contiguous, aligned, and of whole chunks
-  // of 16 bytes.
-  func.func private @wide_rows(%x: memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>>) -> i1 {
+  // Whether rows along the last dimension are contiguous, aligned, and of whole items:
+  // `at` and the strides are in elements of `bytes`.
+  func.func private @wide_rows(%address: index, %at: index, %bytes: index,
+                               %n0: index, %n1: index, %n2: index, %n3: index,
+                               %s0: index, %s1: index, %s2: index, %s3: index) -> i1 {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %lanes = func.call @lanes() : () -> index
-    %bytes = func.call @acc_bytes() : () -> index
-    %base, %at, %n:4, %s:4 = memref.extract_strided_metadata %x : memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>> -> memref<!acc>, index, index, index, index, index, index, index, index, index
-    %address = memref.extract_aligned_pointer_as_index %x : memref<?x?x?x?x!acc, strided<[?, ?, ?, ?], offset: ?>> -> index
-    %aligned = func.call @aligned(%address, %at, %bytes, %n#0, %n#1, %n#2, %s#0, %s#1, %s#2)
+    %aligned = func.call @aligned(%address, %at, %bytes, %n0, %n1, %n2, %s0, %s1, %s2)
         : (index, index, index, index, index, index, index, index, index) -> i1
-    %contiguous = arith.cmpi eq, %s#3, %c1 : index
-    %rest = arith.remui %n#3, %lanes : index
+    %contiguous = arith.cmpi eq, %s3, %c1 : index
+    %rest = arith.remui %n3, %lanes : index
     %whole = arith.cmpi eq, %rest, %c0 : index
     %fits = arith.andi %aligned, %whole : i1
     %wide = arith.andi %fits, %contiguous : i1
     return %wide : i1
   }
-
   // The distance of an element from the first one, its row contiguous.
   func.func private @offset(%i: index, %j: index, %k: index, %e: index,
                             %s0: index, %s1: index, %s2: index) -> index {

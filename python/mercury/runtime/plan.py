@@ -110,7 +110,7 @@ class Plan:
         >>> program = mc.programs.matmul(m=4, n=4, depth=4)
         >>> plan = mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("i", "gpu").compile()
         >>> [event.kind for event in plan.events(rank=1)]
-        ['fill', 'launch', 'copy']
+        ['launch']
         """
         from .._mlir import ir  # noqa: PLC0415 (no work at import)
 

@@ -36,6 +36,13 @@ CASES = [
     *((name, "gpu=2") for name in ("ring", "gemm-rs", "ulysses", "context-parallel", "tree")),
     *((name, "gpu=3") for name in ("ring", "gemm-rs-shifted", "ag-gemm-shifted", "async-tp")),
     *((name, "node=2,gpu=2") for name in ("usp", "hybrid", "double-ring", "cannon", "summa")),
+    # A strategy's boundary with steps of our own: what one merge at the end makes.
+    ("ring: parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(O)", "gpu=2"),
+    (
+        "ring: parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(O, partial={})",
+        "gpu=2",
+    ),
+    ("gemm-rs: parallelize(k, gpu); defer(C)", "gpu=2"),
 ]
 
 
@@ -158,14 +165,18 @@ class Devices:
 
 
 def check(devices: Devices, strategy: str, mesh: str, dtype: str) -> list[str]:
-    method = mc.strategies.get(strategy)
+    name, _, steps = strategy.partition(": ")
+    method = mc.strategies.get(name)
     programs: dict[str, Callable[[], Any]] = {
         "attention": lambda: mc.programs.attention(mask="causal", **ATTENTION, dtype=dtype),
         "decode_attention": lambda: mc.programs.decode_attention(**DECODE, dtype=dtype),
         "matmul": lambda: mc.programs.matmul(**MATMUL, dtype=dtype),
     }
     program = programs[method.program.name]()
-    schedule = method.schedule(mc.Mesh.parse(mesh), program)
+    if steps:
+        schedule = method.start(mc.Mesh.parse(mesh), program).apply(steps.format(dtype))
+    else:
+        schedule = method.schedule(mc.Mesh.parse(mesh), program)
     plan = compile_for("cuda", schedule._module, program, schedule.mesh)
     host = compile_for("sim", schedule._module, program, schedule.mesh)
     devices.define_kernels(plan.image, host)

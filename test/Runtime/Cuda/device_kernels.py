@@ -29,6 +29,15 @@ COPIES = [("f32", "bf16"), ("bf16", "f32"), ("f32", "f16"), ("bf16", "f16"), ("f
 COPIES += [(dtype, dtype) for dtype in INPUTS]
 
 
+OVERWRITTEN = [
+    ("f16", "f16"),
+    ("bf16", "bf16"),
+    ("bf16", "f32"),
+    ("f32", "bf16"),
+    ("f32", "f32"),
+]
+
+
 def accumulator(dtype: str) -> str:
     return "f64" if dtype == "f64" else "f32"
 
@@ -40,9 +49,9 @@ def program() -> str:
     """One function with a launch of each kernel for each type."""
     tiles: dict[str, str] = {}
 
-    def tile(rank: int, dtype: str, last_stride: str = "?") -> str:
-        strides = ", ".join([*["?"] * (rank - 1), last_stride])
-        name = f"%x{rank}_{dtype}" + ("_rows" if last_stride != "?" else "")
+    def tile(rank: int, dtype: str) -> str:
+        strides = ", ".join(["?"] * rank)
+        name = f"%x{rank}_{dtype}"
         tiles[name] = f"memref<{'?x' * rank}{dtype}, strided<[{strides}], offset: ?>>"
         return name
 
@@ -57,7 +66,7 @@ def program() -> str:
             f'commir.launch "{kernel}" ins{spell(ins)} outs{spell(outs)} at({positions}) {rest}'
         )
 
-    def one(op: str, *names: str, more: str = "") -> None:
+    def plain(op: str, *names: str, more: str = "") -> None:
         types = " to ".join(tiles[name] for name in names)
         lines.append(f"commir.{op} {' to '.join(names)}{more} : {types}")
 
@@ -69,15 +78,29 @@ def program() -> str:
         launch("attention_fwd", [x4] * 3, [a4, a3], scratch)
         launch("attention_bwd", [x4] * 5 + [a3], [a4] * 3, scratch)
         launch("softmax_sink", [tile(1, dtype)], [a4, a3])
-        one("accumulate", x4, x4)
-        one("fill", x4, more=" with 0.0")
+        plain("accumulate", x4, x4)
+        plain("fill", x4, more=" with 0.0")
     for acc in ("f32", "f64"):
         a4, a3 = tile(4, acc), tile(3, acc)
         launch("softmax_merge", [a4, a3], [a4, a3])
         launch("softmax_merge_all", [tile(5, acc), a4], [a4, a3])
-        launch("sum_all", [tile(2, acc, "1")], [tile(1, acc, "1")])
+        launch("sum_all", [tile(5, acc)], [tile(4, acc)])
+    # Results that are overwritten may be as narrow as the inputs.
+    one, both = "{overwrite = array<i1: true>}", "{overwrite = array<i1: true, true>}"
+    for dtype, out in OVERWRITTEN:
+        x4, x5, y4, a4, a3 = (
+            tile(rank, kind)
+            for rank, kind in ((4, dtype), (5, dtype), (4, out), (4, "f32"), (3, "f32"))
+        )
+        scratch = f"scratch({tile(1, 'f32')} : {tiles[tile(1, 'f32')]}) "
+        launch("matmul", [tile(2, dtype)] * 2, [tile(2, out)], one)
+        launch(
+            "attention_fwd", [x4] * 3, [y4, a3], f"{scratch} {{scale = 1.0 : f64, {both[1:]}"
+        )
+        launch("softmax_merge_all", [x5, a4], [y4, a3], both)
+        launch("sum_all", [x5], [y4], one)
     for source, target in COPIES:
-        one("copy", tile(4, source), tile(4, target))
+        plain("copy", tile(4, source), tile(4, target))
     arguments = ", ".join(f"{name}: {kind}" for name, kind in tiles.items())
     body = "\n  ".join(lines)
     return f"""commir.mesh @mesh(gpu = 1)
@@ -171,7 +194,8 @@ class Device:
 
     def launcher(self, kernel: str, *arguments: Any) -> Callable[[ctypes.c_void_p], int]:
         function = getattr(self.kernels, f"mercury_launch_{kernel}")
-        real = ctypes.c_double if kernel.split("_")[-2] == "f64" else ctypes.c_float
+        types = kernel.removesuffix("_overwrite").split("_")
+        real = ctypes.c_double if types[-2] == "f64" else ctypes.c_float
         given = [real(a) if isinstance(a, float) else a for a in arguments]
         flat = list(itertools.chain.from_iterable(map(flatten, given)))
         return lambda context: function(context, *flat)
@@ -207,7 +231,7 @@ def main() -> int:
 
     device = Device(given.build, given.folder)
     checks = kernel_checks.Checks(device)
-    for check in ("elementwise", "sums", "merges", "matmuls", "attention"):
+    for check in ("elementwise", "sums", "merges", "matmuls", "attention", "overwritten"):
         before = len(checks.failures)
         getattr(checks, check)()
         failed = len(checks.failures) - before

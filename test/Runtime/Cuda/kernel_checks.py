@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import torch
-from device_kernels import COPIES, INPUTS, Device, accumulator
+from device_kernels import COPIES, INPUTS, OVERWRITTEN, Device, accumulator
 
 
 class Checks:
@@ -90,9 +90,60 @@ class Checks:
                 x = self.tensor((n, m + pad), dtype)[:, :m]
                 y = self.tensor((m,), dtype)
                 wanted = y.double() + x.double().sum(0)
-                self.device.launch("sum_all" + f"_{dtype}" * 3, x, y)
+                given = x.view(n, 1, 1, 1, m), y.view(1, 1, 1, m)
+                self.device.launch("sum_all" + f"_{dtype}" * 3, *given)
                 bound = 1e-6 if dtype == "f32" else 1e-14
                 self.near(f"sum_all {dtype} {n} {m} {pad}", y, wanted, bound)
+
+    def overwritten(self) -> None:
+        """Results that are written, whatever they held, and rounded once."""
+        bounds = {"f16": 2e-3, "bf16": 1e-2, "f32": 2e-5}
+        layouts = ("dense", "cut", "askew", "permuted")
+        for (dtype, out), layout in itertools.product(OVERWRITTEN, layouts):
+            name, what = f"_{dtype}_f32_{out}_overwrite", f"{dtype} {out} {layout}"
+            bound = bounds[out]
+
+            def result(*shape: int, kind: str = out, layout: str = layout) -> Any:
+                return self.tensor(shape, kind, layout).fill_(math.nan)
+
+            for n in (0, 1, 3):
+                x, y = self.tensor((n, 2, 5, 3, 24), dtype), result(2, 5, 3, 24)
+                self.device.launch("sum_all" + name, x, y)
+                self.near(f"sum_all of {n} {what}", y, x.double().sum(0), bound)
+
+                # The first row no part has seen.
+                o2, lse2 = (
+                    self.tensor((n, 2, 5, 3, 24), dtype),
+                    self.tensor((n, 2, 3, 5), "f32"),
+                )
+                o2[:, :, 0], lse2[:, :, :, 0] = 0, -math.inf
+                o, lse = result(2, 5, 3, 24), result(2, 3, 5, kind="f32")
+                self.device.launch("softmax_merge_all" + name, o2, lse2, o, lse)
+                none = torch.zeros_like(o), torch.full_like(lse, -math.inf)
+                wanted = self.merged([*zip(o2, lse2, strict=True), none])
+                self.near(f"softmax_merge_all of {n} o {what}", o, wanted[0], bound)
+                self.near(f"softmax_merge_all of {n} lse {what}", lse, wanted[1], 1e-5)
+
+            for k in (0, 70):
+                a, b = self.tensor((130, k), dtype), self.tensor((k, 90), dtype, layout)
+                c = result(130, 90)
+                self.device.launch("matmul" + name, a, b, c)
+                self.near(f"matmul of {k} {what}", c, a.double() @ b.double(), bound)
+
+            b, sq, sk, h, d, dv = 2, 70, 150, 3, 40, 130
+            q, k = self.tensor((b, sq, h, d), dtype, layout), self.tensor((b, sk, h, d), dtype)
+            v = self.tensor((b, sk, h, dv), dtype)
+            o, lse = result(b, sq, h, dv), result(b, h, sq, kind="f32")
+            # Causal, and the first 20 queries come before every key.
+            scores = torch.einsum("bihd,bjhd->bhij", q.double(), k.double()) * d**-0.5
+            i, j = (torch.arange(n, device="cuda") for n in (sq, sk))
+            scores = scores.masked_fill(j[None] + 20 > i[:, None], -math.inf)
+            p = torch.softmax(scores, -1).nan_to_num(0.0)
+            wanted = torch.einsum("bhij,bjhe->bihe", p, v.double())
+            given = (torch.empty(0, device="cuda"), d**-0.5, 0, 20, 0, 0, 1, 1 << 40, 0)
+            self.device.launch("attention_fwd" + name, q, k, v, o, lse, *given)
+            self.near(f"attention_fwd o {what}", o, wanted, bound)
+            self.near(f"attention_fwd lse {what}", lse, torch.logsumexp(scores, -1), 1e-5)
 
     def merged(self, pairs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
         """What pairs of (output [b, s, h, dv], log-sum-exp [b, h, s]) are together."""

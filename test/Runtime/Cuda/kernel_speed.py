@@ -52,9 +52,9 @@ class Speed:
         self.kernel("accumulate f32", 12 * n, "accumulate_f32_f32_f32", x, y)
         for parts in (2, 4):
             m = n // parts
-            many = empty(parts, m)
+            many, sums = empty(parts, 1, 1, 1, m), self.b[:m].view(1, 1, 1, m)
             moved = (parts + 2) * m * 4
-            self.kernel(f"sum_all of {parts}", moved, "sum_all_f32_f32_f32", many, self.b[:m])
+            self.kernel(f"sum_all of {parts}", moved, "sum_all_f32_f32_f32", many, sums)
 
     def packed(self, heads: int, dim: int) -> None:
         rows = LARGE // (4 * heads * dim)
@@ -89,6 +89,14 @@ class Speed:
         given = (*parts, o[:, :few], empty(1, heads, few))
         moved, name = 6 * (LARGE + sums) // 4, "softmax_merge_all_f32_f32_f32"
         self.kernel(f"softmax_merge_all of 4, dim {dim}", moved, name, *given)
+        # What ends a deferred merge: the parts are read, the result is written.
+        half, name = torch.bfloat16, "softmax_merge_all_bf16_f32_bf16_overwrite"
+        for n in (2, 4):
+            rows = LARGE // (2 * heads * dim) // n
+            parts = (empty(n, 1, rows, heads, dim, dtype=half), empty(n, 1, heads, rows))
+            given = (*parts, empty(1, rows, heads, dim, dtype=half), empty(1, heads, rows))
+            moved = sum(t.numel() * t.element_size() for t in given)
+            self.kernel(f"softmax_merge_all of {n} bf16, dim {dim}", moved, name, *given)
 
     def products(self) -> None:
         def show(what: str, work: int, name: str, *arguments: Any) -> None:
