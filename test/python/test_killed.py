@@ -1,14 +1,12 @@
 """Searches that are killed at any moment: the cache stays whole, and the answer the same."""
 
 import multiprocessing
-import os
 import random
 import signal
 import sqlite3
 import time
 
 import mercury as mc
-import pytest
 from mercury.tuner import Cache, SpaceOptions, Style
 
 KILLS = 50
@@ -43,14 +41,11 @@ def search_once(path, ready):
     search(Cache(path))
 
 
-@pytest.mark.xfail(
-    strict=False,
-    raises=AssertionError,
-    reason="once in three runs the other search did not end in time; not understood",
-)
 def test_fifty_kills_leave_the_cache_whole_and_the_answer_the_same(tmp_path):
     path, source = tmp_path / "tuning.sqlite", random.Random(11)
+    start = time.monotonic()
     fresh = search(False)
+    took = time.monotonic() - start
     end = context.Event()
     # A daemon is ended with this process, which else would wait for it.
     other = context.Process(target=search_until, args=(path, end), daemon=True)
@@ -61,15 +56,13 @@ def test_fifty_kills_leave_the_cache_whole_and_the_answer_the_same(tmp_path):
         victim = context.Process(target=search_once, args=(path, ready))
         victim.start()
         assert ready.wait(120)
-        time.sleep(source.uniform(0, 0.5))
-        os.kill(victim.pid, signal.SIGKILL)
+        time.sleep(source.uniform(0, took / 2))
+        victim.kill()  # or it has ended, which is no error
         victim.join(60)
         unfinished += victim.exitcode == -signal.SIGKILL
     end.set()
-    other.join(60)
-    ended = other.exitcode
-    other.kill()
-    assert ended == 0
+    other.join(240)
+    assert other.exitcode == 0
     assert unfinished > KILLS / 2
     # What the last ones had found out is used, and nothing of it is wrong.
     found = search(Cache(path))
