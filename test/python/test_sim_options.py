@@ -47,6 +47,8 @@ def test_a_delayed_message_is_not_a_late_peer(seed):
 
 
 def test_ctrl_c_ends_a_run():
+    # A shell's background jobs ignore the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     plan, shards = ring_plan(ranks=5)
     # Each message may take an hour.
     options = SimOptions(seed=3, max_delay_us=3_600_000_000)
