@@ -71,6 +71,11 @@ FOUND = {
         "parallelize(b, gpu)",
         {"V": {"h": [2, "gpu"]}},
     ),
+    "tiles of a part, visited in an order of each rank's own": (
+        lambda: mc.programs.matmul(m=5, n=3, depth=5, dtype="f32"),
+        mc.Mesh(gpu=3),
+        "parallelize(k, gpu); tile(i, 3); shift(i_outer, by=k); shift(i_inner, by=k)",
+    ),
     "a sink of several heads without keys": (
         lambda: mc.programs.attention(b=2, h=3, sq=5, sk=0, **SINK),
         mc.Mesh(gpu=2),

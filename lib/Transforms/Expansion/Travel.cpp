@@ -30,6 +30,16 @@ bool NestExpander::travels(StoreOp store, LoopAttr loop) {
   SmallVector<StringAttr> levels = getRingLevels(loop);
   if (levels.size() != 1)
     return false;
+  // A loop inside that is shifted over the same ranks only visits the tiles of
+  // a part in an order of each rank's own.
+  for (LoopAttr outer : loops) {
+    if (outer == loop)
+      break;
+    if (outer.getShift() && outer.getParts() != 1 &&
+        outer.isOver(loop.getAxes().front()) &&
+        llvm::is_contained(getRingLevels(outer), levels.front()))
+      return false;
+  }
   bool reduced = llvm::any_of(store.getOver()->getAsRange<StringAttr>(),
                               [&](StringAttr axis) {
                                 return isReducedOver(store, axis) &&
