@@ -45,6 +45,10 @@ struct KernelSignature {
   /// than it sums in. Kernels of others can, but for statistics.
   static bool canRound(StringRef kernel, unsigned result, bool isGenerated);
 
+  /// Whether a kernel adds what its result holds before it rounds the sum, so
+  /// that a narrow result is merged into at the cost of one rounding.
+  static bool addsBeforeRounding(StringRef kernel);
+
   /// Whether the results of a kernel are a pair (o, lse), merged by softmax.
   static bool makesSoftmax(StringRef kernel);
 

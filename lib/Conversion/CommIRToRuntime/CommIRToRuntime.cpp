@@ -293,7 +293,8 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   Type accumulator = isDouble ? builder.getF64Type() : builder.getF32Type();
   Type input = elementOf(op.getInputs().front());
   Type output = elementOf(op.getOutputs().front());
-  if (output != accumulator && !op.overwrites(0))
+  if (output != accumulator && !op.overwrites(0) &&
+      !KernelSignature::addsBeforeRounding(op.getKernel()))
     return op.emitOpError()
            << "merges into a result of " << output
            << ", which each launch would round; overwrite it, or give it "

@@ -26,6 +26,7 @@ _AG_PULL = "parallelize(j, {all}); shift(i, by=j, reads=pull{more})"
 _AG_RING = "parallelize(j, {all}); shift(i, by=j{more})"
 _RS = "parallelize(k, {all}); shard(C, i, {all}); shift(i, by=k{more})"
 _TRAVEL, _DELIVER = ", offset=1", ", offset=1, results=deliver"
+_FETCH = ", offset=1, results=fetch, link=bf16"
 
 _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "attention": {
@@ -35,9 +36,9 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "ag-gemm": {"pull": (_AG_PULL, ""), "pull, 4 chunks": (_AG_PULL, ", chunks=4")},
     "gemm-rs": {
+        "fetch, 2 chunks, bf16": (_RS, f"{_FETCH}, chunks=2"),
+        "fetch, 4 chunks, bf16": (_RS, f"{_FETCH}, chunks=4"),
         "deliver, 2 chunks, bf16": (_RS, f"{_DELIVER}, chunks=2, link=bf16"),
-        "deliver, bf16": (_RS, f"{_DELIVER}, link=bf16"),
-        "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
     },
 }
 _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -60,6 +61,11 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pull, 16 chunks": (_AG_PULL, ", chunks=16"),
     },
     "gemm-rs": {
+        "fetch, 3 chunks, bf16": (_RS, f"{_FETCH}, chunks=3"),
+        "fetch, bf16": (_RS, _FETCH),
+        "fetch, 2 chunks": (_RS, ", offset=1, results=fetch, chunks=2"),
+        "deliver, bf16": (_RS, f"{_DELIVER}, link=bf16"),
+        "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
         "deliver": (_RS, _DELIVER),
         "deliver, 4 chunks": (_RS, f"{_DELIVER}, chunks=4"),
         "deliver, 4 chunks, bf16": (_RS, f"{_DELIVER}, chunks=4, link=bf16"),
