@@ -71,7 +71,6 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "deliver, 4 chunks, bf16": (_RS, f"{_DELIVER}, chunks=4, link=bf16"),
         "deliver, own first": (_RS, ", results=deliver"),
         "travel, bf16": (_RS, f"{_TRAVEL}, link=bf16"),
-        "travel, 2 chunks": (_RS, f"{_TRAVEL}, chunks=2"),
         "travel, own first": (_RS, ""),
     },
 }

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 BF16, F32 = 2, 3
 DTYPES = {BF16: torch.bfloat16, F32: torch.float32}
 
