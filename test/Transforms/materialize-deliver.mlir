@@ -12,7 +12,7 @@
 // CHECK-NOT: commir.alloc
 // CHECK: %[[FIRST:.*]] = commir.part %[[PARTIAL]] slot %c0 [i : %{{.*}} of 4]
 // CHECK-NOT: commir.fill
-// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[FIRST]] : {{.*}} {overwrite = array<i1: true>}
+// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[FIRST]] : {{.*}}overwrite = array<i1: true>}
 // CHECK: %[[C0:.*]] = commir.part %C [i : %{{.*}} of 4]
 // CHECK: %[[T0:.*]] = commir.exchange.start %[[FIRST]] to %{{.*}}, %[[C0]] from %{{.*}} on "gpu"
 // CHECK: %[[SECOND:.*]] = commir.part %[[PARTIAL]] slot %c1 [i : %{{.*}} of 4]
@@ -136,7 +136,8 @@ commir.program @fetch on @mesh axes(i = 8, j = 9, k = 8)
 
 //===----------------------------------------------------------------------===//
 // A narrow link of the result's type: what leaves is written rounded, and of
-// two ranks the own part is added to what came, in the result itself
+// two ranks the own part is added to what came, in the result itself. Launches
+// of different chunks run beside each other
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: commir.program @narrow on
@@ -145,9 +146,14 @@ commir.program @fetch on @mesh axes(i = 8, j = 9, k = 8)
 // CHECK-NOT: commir.fill
 // CHECK-NOT: commir.copy
 // CHECK-NOT: commir.accumulate
-// CHECK: commir.launch "matmul" {{.*}} outs(%{{.*}} : !commir.tile<[i, j], bf16>) {{.*}}overwrite
+// CHECK: commir.launch "matmul" {{.*}} outs(%{{.*}} : !commir.tile<[i, j], bf16>) {{.*}}commir.lane = 0 : i64, commir.lane_fork, overwrite
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 1 : i64, overwrite
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64, overwrite
 // CHECK-NOT: commir.copy
 // CHECK-NOT: commir.accumulate
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64}
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 1 : i64}
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64, commir.lane_join}
 // CHECK: commir.lease.close
 commir.mesh @mesh(gpu = 2)
 commir.program @narrow on @mesh axes(i = 9, j = 8, k = 8)
