@@ -1,16 +1,33 @@
 // RUN: mercury-opt %s --commir-spmd-to-cuda | sed 's/\\0A/\n/g' | FileCheck %s
 
-// Overwriting, the kernel that ends every deferred merge reads its parts, 16 bytes at a
-// time, two under way in a thread, and neither of its results.
+// Overwriting, the kernel that ends every deferred merge reads its parts and neither of
+// its results. A thread has two chunks of 16 bytes of two parts under way with their
+// log-sum-exps, behind no condition, and finds its row without division of 64 bits. What
+// it weighs a part with it divides once, not each element.
 
 // CHECK: .entry softmax_merge_all_bf16_f32_bf16_overwrite(
-// CHECK-NOT: {{local|ld\.global\.v4}}
+// CHECK-NOT: {{local|ld\.global|div\.u64}}
+// CHECK: div.u32
+// CHECK-NOT: {{local|ld\.global|div\.u64}}
+// CHECK: ld.global.b32
+// CHECK-NOT: {{local|ld\.global|div\.|bra}}
+// CHECK: ld.global.b32
+// CHECK-NOT: {{local|ld\.global\.b|div\.|bra}}
 // CHECK: ld.global.v4.b32
+// CHECK-NOT: {{local|ld\.global\.b|div\.|bra}}
 // CHECK: ld.global.v4.b32
-// CHECK-NOT: {{local|ld\.global\.v4}}
+// CHECK-NOT: {{local|ld\.global\.b|div\.|bra}}
+// CHECK: ld.global.v4.b32
+// CHECK-NOT: {{local|ld\.global\.b|div\.|bra}}
+// CHECK: ld.global.v4.b32
+// CHECK-NOT: {{local|ld\.global|div\.}}
+// CHECK: rcp.rn.f32
+// CHECK-NOT: {{local|ld\.global|div\.}}
 // CHECK: st.global.v4.b32
-// CHECK-NOT: {{local|ld\.global\.v4}}
+// CHECK-NOT: {{local|ld\.global|div\.}}
 // CHECK: st.global.v4.b32
+// CHECK-NOT: {{local|ld\.global|div\.}}
+// CHECK: bar.warp.sync
 // CHECK-NOT: {{local|ld\.global\.v4}}
 // CHECK: llvm.func @plan(
 !x5 = memref<?x?x?x?x?xbf16, strided<[?, ?, ?, ?, ?], offset: ?>>

@@ -65,6 +65,12 @@ FOUND = {
         mc.Mesh(gpu=1),
         "",
     ),
+    "two parts of heads that share a head of the keys, dealt at once": (
+        lambda: mc.programs.attention(b=2, h=2, group=2, sq=2, sk=22, d=5, dtype="f32"),
+        mc.Mesh(gpu=2),
+        "parallelize(b, gpu)",
+        {"V": {"h": [2, "gpu"]}},
+    ),
     "a sink of several heads without keys": (
         lambda: mc.programs.attention(b=2, h=3, sq=5, sk=0, **SINK),
         mc.Mesh(gpu=2),
@@ -75,8 +81,8 @@ FOUND = {
 
 @pytest.mark.parametrize("fault", FOUND)
 def test_a_program_that_a_random_one_came_down_to(fault):
-    program, mesh, recipe = FOUND[fault]
-    plan = mc.Schedule(program(), mesh).apply(recipe).compile()
+    program, mesh, recipe, *boundary = FOUND[fault]
+    plan = mc.Schedule(program(), mesh, *boundary).apply(recipe).compile()
     assert trial(plan).right
 
 

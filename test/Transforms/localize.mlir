@@ -528,6 +528,59 @@ commir.program @documents on @mesh axes(b = 1, h = 2, sq = 14, sk = 14)
 
 // -----
 
+// Of a zigzag part's half, both pieces are under way at once.
+// CHECK-LABEL: func.func @pull_in_two_pieces(
+// CHECK: commir.lease.open
+// CHECK: %[[FIRST:.*]] = commir.pull.start
+// CHECK: %[[SECOND:.*]] = commir.pull.start
+// CHECK: commir.wait %[[FIRST]]
+// CHECK: commir.wait %[[SECOND]]
+// CHECK: commir.lease.close
+commir.mesh @mesh(gpu = 2)
+commir.program @pull_in_two_pieces on @mesh axes(i = 64 zigzag)
+    inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu]) outputs() {
+  %zero = arith.constant 0 : index
+  %on = arith.constant true
+  %peer = commir.group_rank "gpu"
+  %s = commir.alloc slots 1 placement [] parts {i = 2 : i64} : !commir.buffer<[i], f32>
+  %lease = commir.lease.open %A on "gpu" : !commir.buffer<[i], f32>
+  %theirs = commir.lease.memory %lease of %peer : !commir.buffer<[i], f32>
+  %from = commir.part %theirs [i : %peer of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %into = commir.part %s [i : %peer of 4] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %t = commir.pull.start %from into %into of %lease from %peer when %on : !commir.tile<[i], f32>, !commir.tile<[i], f32>
+  commir.wait %t
+  commir.lease.close %lease
+}
+
+// -----
+
+// Many pieces come one after the other.
+// CHECK-LABEL: func.func @pull_in_many_pieces(
+// CHECK: commir.lease.open
+// CHECK: scf.for %{{.*}} to %c32
+// CHECK:   %[[PIECE:.*]] = commir.pull.start
+// CHECK:   commir.wait %[[PIECE]]
+// CHECK: }
+// CHECK-NOT: commir.wait
+// CHECK: commir.lease.close
+commir.mesh @mesh(gpu = 2)
+commir.program @pull_in_many_pieces on @mesh axes(i = 64 striped(1))
+    inputs(%A: !commir.buffer<[i], f32> inside []) outputs() {
+  %zero = arith.constant 0 : index
+  %on = arith.constant true
+  %peer = commir.group_rank "gpu"
+  %s = commir.alloc slots 1 placement [] parts {i = 2 : i64} : !commir.buffer<[i], f32>
+  %lease = commir.lease.open %A on "gpu" : !commir.buffer<[i], f32>
+  %theirs = commir.lease.memory %lease of %peer : !commir.buffer<[i], f32>
+  %from = commir.part %theirs [i : %peer of 2] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %into = commir.part %s [i : %peer of 2] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %t = commir.pull.start %from into %into of %lease from %peer when %on : !commir.tile<[i], f32>, !commir.tile<[i], f32>
+  commir.wait %t
+  commir.lease.close %lease
+}
+
+// -----
+
 // Both pieces of the keys are merged into each piece of the queries: what a launch
 // was to overwrite is filled before, with the identity of a softmax pair.
 // CHECK-LABEL: func.func @overwrite_in_pieces(

@@ -68,6 +68,7 @@ def test_a_recipe_is_applied_whole_or_not_at_all():
         ("parallelize(sq", "does not read as transforms"),
         ("sq", r"expected a transform such as shift\(sk, by=sq\), got 'sq'"),
         ("shift(sk)", r"cannot apply shift\(sk\).*'by'"),
+        ("parallelize(sq, node, gpu)", r"parallelize\(loop: .*a list is \[node, gpu\]"),
         ("tile(sk, 2.5)", "expected a name, a number or a list, got '2.5'"),
         ("shift(sk, by=sq, reads=x)", "shift .* reads x does not read as a transform"),
         ("shift(sk, by=sq, link=int7)", "link int7 does not read as a transform"),

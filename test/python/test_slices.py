@@ -230,3 +230,10 @@ TRAVELS = {
 def test_results_that_travel_are_brought_where_they_live(case, mesh, results):
     program, recipe = TRAVELS[case]
     check(program(), mesh, f"{recipe[:-1]}, results={results})")
+
+
+@pytest.mark.parametrize("chunks", [2, 3])
+@pytest.mark.parametrize("mesh", ONE_LEVEL)
+def test_zigzag_parts_are_pulled_in_chunks(mesh, chunks):
+    program = attention(layout={"sq": "zigzag", "sk": "zigzag"})
+    check(program, mesh, f"parallelize(sq, gpu); shift(sk, by=sq, reads=pull, chunks={chunks})")

@@ -4,8 +4,8 @@
 // read y.
 //
 // An item is 16 bytes or more where rows are contiguous and aligned, else one
-// element. A thread keeps the sums of 4 items and loads those of a tile before it
-// adds any.
+// element. A thread keeps the sums of 2 items, loads those of a tile before it
+// adds any, and does so twice.
 
 !parts = memref<?x?x?x?x?x!in, strided<[?, ?, ?, ?, ?], offset: ?>>
 !tile = memref<?x?x?x?x!out, strided<[?, ?, ?, ?], offset: ?>>
@@ -24,10 +24,10 @@ gpu.module @device {
     return %blocks : index
   }
 
-  gpu.func @sum_all(%x: !parts, %y: !tile) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+  gpu.func @sum_all(%x: !parts, %y: !tile) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 4 : i32} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %c4 = arith.constant 4 : index
+    %c2 = arith.constant 2 : index
     %c256 = arith.constant 256 : index
     %zero = arith.constant 0.0 : !acc
     %zeros = vector.broadcast %zero : !acc to !accs
@@ -56,18 +56,18 @@ gpu.module @device {
     %n01 = arith.muli %n#0, %n#1 : index
     %n23 = arith.muli %n#2, %n#3 : index
     %elements = arith.muli %n01, %n23 : index
-    %first, %step = func.call @walk(%c4) : (index) -> (index, index)
+    %first, %step = func.call @walk(%c2) : (index) -> (index, index)
     scf.if %wide {
       %items = arith.divui %elements, %lanes : index
       %perRow = arith.divui %count#3, %lanes : index
       %parts = memref.reinterpret_cast %xBase to offset: [%xAt], sizes: [%m#0, %elements], strides: [%xs#0, 1] : memref<!in> to !partRows
       %flat = memref.reinterpret_cast %yBase to offset: [%yAt], sizes: [%elements], strides: [1] : memref<!out> to !flat
-      %held = memref.alloca() : memref<4x!ins>
-      %sums = memref.alloca() : memref<4x!accs>
-      %from = memref.alloca() : memref<4xindex>
-      %to = memref.alloca() : memref<4xindex>
+      %held = memref.alloca() : memref<2x!ins>
+      %sums = memref.alloca() : memref<2x!accs>
+      %from = memref.alloca() : memref<2xindex>
+      %to = memref.alloca() : memref<2xindex>
       scf.for %item0 = %first to %items step %step {
-        scf.for %u = %c0 to %c4 step %c1 {
+        scf.for %u = %c0 to %c2 step %c1 {
           %ahead = arith.muli %u, %c256 : index
           %item = arith.addi %item0, %ahead : index
           %inside = arith.cmpi ult, %item, %items : index
@@ -76,40 +76,40 @@ gpu.module @device {
             %e = arith.muli %i#3, %lanes : index
             %xPlace = func.call @offset(%i#0, %i#1, %i#2, %e, %xs#1, %xs#2, %xs#3) : (index, index, index, index, index, index, index) -> index
             %yPlace = func.call @offset(%i#0, %i#1, %i#2, %e, %ys#0, %ys#1, %ys#2) : (index, index, index, index, index, index, index) -> index
-            memref.store %xPlace, %from[%u] : memref<4xindex>
-            memref.store %yPlace, %to[%u] : memref<4xindex>
+            memref.store %xPlace, %from[%u] : memref<2xindex>
+            memref.store %yPlace, %to[%u] : memref<2xindex>
             %old = vector.load %flat[%yPlace] {alignment = 16 : i64} : !flat, !outs
             %widened = func.call @widen_out_lanes(%old) : (!outs) -> !accs
             %start = arith.select %overwrites, %zeros, %widened : !accs
-            memref.store %start, %sums[%u] : memref<4x!accs>
+            memref.store %start, %sums[%u] : memref<2x!accs>
           }
         }
         scf.for %p = %c0 to %m#0 step %c1 {
-          scf.for %u = %c0 to %c4 step %c1 {
+          scf.for %u = %c0 to %c2 step %c1 {
             %ahead = arith.muli %u, %c256 : index
             %item = arith.addi %item0, %ahead : index
             %inside = arith.cmpi ult, %item, %items : index
             scf.if %inside {
-              %xPlace = memref.load %from[%u] : memref<4xindex>
+              %xPlace = memref.load %from[%u] : memref<2xindex>
               %term = vector.load %parts[%p, %xPlace] {alignment = 16 : i64} : !partRows, !ins
-              memref.store %term, %held[%u] : memref<4x!ins>
+              memref.store %term, %held[%u] : memref<2x!ins>
             }
           }
-          scf.for %u = %c0 to %c4 step %c1 {
-            %term = memref.load %held[%u] : memref<4x!ins>
+          scf.for %u = %c0 to %c2 step %c1 {
+            %term = memref.load %held[%u] : memref<2x!ins>
             %widened = func.call @widen_lanes(%term) : (!ins) -> !accs
-            %old = memref.load %sums[%u] : memref<4x!accs>
+            %old = memref.load %sums[%u] : memref<2x!accs>
             %new = arith.addf %old, %widened : !accs
-            memref.store %new, %sums[%u] : memref<4x!accs>
+            memref.store %new, %sums[%u] : memref<2x!accs>
           }
         }
-        scf.for %u = %c0 to %c4 step %c1 {
+        scf.for %u = %c0 to %c2 step %c1 {
           %ahead = arith.muli %u, %c256 : index
           %item = arith.addi %item0, %ahead : index
           %inside = arith.cmpi ult, %item, %items : index
           scf.if %inside {
-            %yPlace = memref.load %to[%u] : memref<4xindex>
-            %sum = memref.load %sums[%u] : memref<4x!accs>
+            %yPlace = memref.load %to[%u] : memref<2xindex>
+            %sum = memref.load %sums[%u] : memref<2x!accs>
             %narrowed = func.call @narrow_lanes(%sum) : (!accs) -> !outs
             vector.store %narrowed, %flat[%yPlace] {alignment = 16 : i64} : !flat, !outs
           }
@@ -117,7 +117,7 @@ gpu.module @device {
       }
     } else {
       scf.for %item0 = %first to %elements step %step {
-        scf.for %u = %c0 to %c4 step %c1 {
+        scf.for %u = %c0 to %c2 step %c1 {
           %ahead = arith.muli %u, %c256 : index
           %item = arith.addi %item0, %ahead : index
           %inside = arith.cmpi ult, %item, %elements : index

@@ -122,9 +122,9 @@ gpu.module @device {
   }
   // As many blocks of 256 threads as `rows` rows of `length` elements need.
   func.func private @row_blocks(%rows: index, %length: index, %lanes: index, %per: index) -> index {
-    %c256 = arith.constant 256 : index
     %chunks = arith.ceildivui %length, %lanes : index
     %group = func.call @group(%chunks, %per) : (index, index) -> index
+    %c256 = arith.constant 256 : index
     %perBlock = arith.shrui %c256, %group : index
     %blocks = arith.ceildivui %rows, %perBlock : index
     return %blocks : index
@@ -196,5 +196,77 @@ gpu.module @device {
     %x012 = arith.addi %x01, %x2 : index
     %offset = arith.addi %x012, %e : index
     return %offset : index
+  }
+  // Whether numbers, none negative, fit in 30 bits. Rows, their lengths and strides, but
+  // the first, that do are walked with numbers of 32 bits, at a third of the price.
+  func.func private @small(%a: index, %b: index, %c: index, %d: index) -> i1 {
+    %c0 = arith.constant 0 : index
+    %c30 = arith.constant 30 : index
+    %ab = arith.ori %a, %b : index
+    %cd = arith.ori %c, %d : index
+    %all = arith.ori %ab, %cd : index
+    %high = arith.shrui %all, %c30 : index
+    %small = arith.cmpi eq, %high, %c0 : index
+    return %small : i1
+  }
+  // What @walk_rows says of wide rows, in 32 bits: which row of a block this thread
+  // has, its first element, the distance to its next chunk, where the last chunk begins.
+  func.func private @small_walk(%length: index, %group: index, %lane: index) -> (i32, i32, i32, i32) {
+    %lanesIndex = func.call @lanes() : () -> index
+    %lanes = arith.index_cast %lanesIndex : index to i32
+    %n = arith.index_cast %length : index to i32
+    %g = arith.index_cast %group : index to i32
+    %mine = arith.index_cast %lane : index to i32
+    %threadIndex = gpu.thread_id x
+    %thread = arith.index_cast %threadIndex : index to i32
+    %number = arith.shrui %thread, %g : i32
+    %begin = arith.muli %mine, %lanes : i32
+    %apart = arith.shli %lanes, %g : i32
+    %last = arith.subi %n, %lanes : i32
+    return %number, %begin, %apart, %last : i32, i32, i32, i32
+  }
+  // @row_of_group in 32 bits.
+  func.func private @small_row(%row0: index, %number: i32, %rowCount: index, %n1: index, %n2: index)
+      -> (i32, i32, i32, i1) {
+    %c0 = arith.constant 0 : i32
+    %begin = arith.index_cast %row0 : index to i32
+    %rows = arith.index_cast %rowCount : index to i32
+    %count1 = arith.index_cast %n1 : index to i32
+    %count2 = arith.index_cast %n2 : index to i32
+    %mine = arith.addi %begin, %number : i32
+    %inside = arith.cmpi ult, %mine, %rows : i32
+    %row = arith.select %inside, %mine, %c0 : i32
+    %line = arith.divui %row, %count2 : i32
+    %skipped2 = arith.muli %line, %count2 : i32
+    %k = arith.subi %row, %skipped2 : i32
+    // Division is dear, and most tiles are of one batch.
+    %below = arith.cmpi ult, %line, %count1 : i32
+    %i, %j = scf.if %below -> (i32, i32) {
+      scf.yield %c0, %line : i32, i32
+    } else {
+      %q = arith.divui %line, %count1 : i32
+      %r = arith.remui %line, %count1 : i32
+      scf.yield %q, %r : i32, i32
+    }
+    return %i, %j, %k, %inside : i32, i32, i32, i1
+  }
+  // Where the row begins of which the first is at `at`; the first stride may be any.
+  func.func private @small_offset(%i: i32, %j: i32, %k: i32, %at: index,
+                                  %s0: index, %s1: index, %s2: index) -> index {
+    %i0 = arith.index_castui %i : i32 to index
+    %x0 = arith.muli %i0, %s0 : index
+    %x1 = func.call @small_product(%j, %s1) : (i32, index) -> index
+    %x2 = func.call @small_product(%k, %s2) : (i32, index) -> index
+    %x01 = arith.addi %x0, %x1 : index
+    %x012 = arith.addi %x01, %x2 : index
+    %offset = arith.addi %x012, %at : index
+    return %offset : index
+  }
+  func.func private @small_product(%i: i32, %s: index) -> index {
+    %low = arith.index_cast %s : index to i32
+    %a = arith.index_castui %i : i32 to index
+    %b = arith.index_castui %low : i32 to index
+    %ab = arith.muli %a, %b : index
+    return %ab : index
   }
 }

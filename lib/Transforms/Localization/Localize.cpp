@@ -79,12 +79,12 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
       result = convert(branch);
     } else if (isa<AllocOp, LeaseOpenOp, LeaseMemoryOp, PartOp, PositionOp,
                    AllGatherStartOp, ReduceScatterStartOp, RedistributeOp,
-                   LaunchOp>(op)) {
-      result =
-          TypeSwitch<Operation *, LogicalResult>(&op)
-              .Case<AllocOp, LeaseOpenOp, LeaseMemoryOp, PartOp, PositionOp,
-                    AllGatherStartOp, ReduceScatterStartOp, RedistributeOp,
-                    LaunchOp>([&](auto op) { return convert(op); });
+                   LaunchOp, PullStartOp, WaitOp>(op)) {
+      result = TypeSwitch<Operation *, LogicalResult>(&op)
+                   .Case<AllocOp, LeaseOpenOp, LeaseMemoryOp, PartOp,
+                         PositionOp, AllGatherStartOp, ReduceScatterStartOp,
+                         RedistributeOp, LaunchOp, PullStartOp, WaitOp>(
+                       [&](auto op) { return convert(op); });
     } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
       result = convert(select);
     } else {

@@ -99,7 +99,8 @@ ProgramLocalizer::getAxesInPieces(Operation *op, ArrayRef<Value> operands,
 LogicalResult ProgramLocalizer::forEachPiece(
     Operation *op, ArrayRef<Value> operands, const llvm::StringSet<> &always,
     ArrayRef<int64_t> documents,
-    function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body) {
+    function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body,
+    ArrayRef<int64_t> only) {
   OpBuilder::InsertionGuard guard(builder);
   Location loc = op->getLoc();
   auto axes = getAxesInPieces(op, operands, always, !documents.empty());
@@ -121,9 +122,12 @@ LogicalResult ProgramLocalizer::forEachPiece(
   // The pieces at hand, and how much of them is in the document.
   llvm::StringMap<Piece> pieces;
   llvm::StringMap<Value> numbers, begins, sizes;
-  for (auto &[axis, range] : *axes) {
+  for (auto [i, found] : llvm::enumerate(*axes)) {
+    auto &[axis, range] = found;
     int64_t count = getPieces(axis, range);
-    Value number = count == 1 ? constant(0) : openLoop(constant(count));
+    Value number = !only.empty() ? constant(only[i])
+                   : count == 1  ? constant(0)
+                                 : openLoop(constant(count));
     Piece piece = layouts.piece(axis, range, number);
     Value begin = piece.begin, end = piece.end;
     if (documentBegin) {
@@ -162,7 +166,9 @@ LogicalResult ProgramLocalizer::forEachPiece(
                << "asks for one of " << extent.asked.count << " parts of axis '"
                << axis.getName() << "', which is " << axis.getLayout() << " in "
                << extent.held.count
-               << " parts in its memory; this version does not lower that";
+               << " parts in its memory and has others of them there; move "
+                  "whole shards, without chunks, or lay the axis out in "
+                  "blocks or zigzag";
       const Piece &piece = at->second;
       Value offset =
           getPieces(axis, extent.asked) == 1 && isOneInterval(axis)

@@ -78,6 +78,8 @@ private:
   LogicalResult convert(ReduceScatterStartOp op);
   LogicalResult convert(RedistributeOp op);
   LogicalResult convert(LaunchOp op);
+  LogicalResult convert(PullStartOp op);
+  LogicalResult convert(WaitOp op);
   LogicalResult convertInPieces(Operation &op);
   /// The bytes of a row of a tile: of all its dimensions but `axis`, whose
   /// divisor is set.
@@ -122,11 +124,13 @@ private:
   /// Runs `body` on every piece of `tiles`: parts of them that are one interval
   /// of each axis and lie together in memory. An axis in `always` is taken
   /// interval by interval even where its pieces lie together. `begins` holds
-  /// the first position of each axis that was taken in pieces.
+  /// the first position of each axis that was taken in pieces. With `numbers`,
+  /// runs it for that piece of each axis alone.
   LogicalResult forEachPiece(
       Operation *op, ArrayRef<Value> tiles, const llvm::StringSet<> &always,
       ArrayRef<int64_t> documents,
-      function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body);
+      function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body,
+      ArrayRef<int64_t> numbers = {});
   /// Where a piece of what was asked for lies in what is held.
   Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
                        Value number);
@@ -162,6 +166,8 @@ private:
   DenseMap<Value, PartOfAxis> positions;
   /// Tiles that are all of their memory, or rows of it, so contiguous.
   DenseSet<Value> whole;
+  /// The transfers of the pieces of each that moves a tile in pieces.
+  DenseMap<Value, SmallVector<Value>> tokensOfPieces;
 };
 
 } // namespace mlir::commir

@@ -209,6 +209,10 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
       bound = std::min(
           bound, getLargestSize(shard.axis, shard.range, dim.getDivisor()));
     }
+    // Intervals of a divided dimension can share an element, at most as many as
+    // it stands for positions: it is then in the box of each two.
+    for (int64_t pieces : {fromPieces.back(), toPieces.back()})
+      bound *= std::min(pieces, dim.getDivisor());
     largest.push_back(bound);
   }
   // What the rank at `sender` holds of what the one at `receiver` shall.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -245,7 +246,11 @@ class Schedule:
         try:
             getattr(self, call.name)(*call.args, **call.kwargs)
         except (TypeError, AttributeError) as error:
-            raise ScheduleError(f"cannot apply {call}: {error}") from None
+            takes = str(inspect.signature(getattr(self, call.name))).partition(" ->")[0]
+            raise ScheduleError(
+                f"cannot apply {call}: {error}; it is {call.name}{takes}, "
+                "and a list is [node, gpu]"
+            ) from None
 
     def recipe(self) -> str:
         """Give the schedule in one line, which `apply` reads back."""

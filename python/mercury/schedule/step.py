@@ -89,7 +89,8 @@ def _value(attribute: Any, key: str) -> Value:
     from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
 
     if key in _ENUMS:
-        return _ENUMS[key][ir.IntegerAttr(attribute).value]
+        choice: int = ir.IntegerAttr(attribute).value
+        return _ENUMS[key][choice]
     if isinstance(attribute, ir.StringAttr | ir.IntegerAttr):
         value: Value = attribute.value
         return value

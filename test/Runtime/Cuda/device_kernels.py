@@ -79,6 +79,8 @@ def program() -> str:
         launch("attention_bwd", [x4] * 5 + [a3], [a4] * 3, scratch)
         launch("softmax_sink", [tile(1, dtype)], [a4, a3])
         plain("accumulate", x4, x4)
+        if dtype != acc:
+            plain("accumulate", x4, a4)
         plain("fill", x4, more=" with 0.0")
     for acc in ("f32", "f64"):
         a4, a3 = tile(4, acc), tile(3, acc)

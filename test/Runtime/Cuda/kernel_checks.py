@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from typing import Any
 
 import torch
@@ -72,13 +73,23 @@ class Checks:
                 wanted = x + y
                 self.device.launch("accumulate" + f"_{dtype}" * 3, x, y)
                 self.near(f"accumulate {dtype} {shape} {x_layout} {y_layout}", y, wanted, 0.0)
+                if dtype not in ("f16", "bf16"):
+                    continue
+                y = self.tensor(shape, "f32", y_layout)
+                wanted = x.float() + y
+                self.device.launch(f"accumulate_{dtype}_f32_f32", x, y)
+                what = f"accumulate {dtype} to f32 {shape} {x_layout} {y_layout}"
+                self.near(what, y, wanted, 0.0)
         for shape, layout, dtype in itertools.product(shapes, layouts, INPUTS):
             if dtype in ("f16", "bf16"):
                 continue
             y = self.tensor(shape, dtype, layout)
             root = y._base if y._base is not None else y
             others = root.clone()
-            self.device.launch("fill" + f"_{dtype}" * 3, y, -math.inf)
+            # It is given bits, whatever they mean.
+            bits = struct.pack("<f" if dtype == "f32" else "<d", -math.inf)
+            value = int.from_bytes(bits, "little")
+            self.device.launch("fill" + f"_i{8 * len(bits)}" * 3, y, value)
             self.near(f"fill {dtype} {shape} {layout}", y, torch.full_like(y, -math.inf), 0)
             self.count += 1
             if root.numel() - (root == others).sum() != y.numel():
@@ -106,7 +117,7 @@ class Checks:
             def result(*shape: int, kind: str = out, layout: str = layout) -> Any:
                 return self.tensor(shape, kind, layout).fill_(math.nan)
 
-            for n in (0, 1, 3):
+            for n in (0, 1, 2, 5):
                 x, y = self.tensor((n, 2, 5, 3, 24), dtype), result(2, 5, 3, 24)
                 self.device.launch("sum_all" + name, x, y)
                 self.near(f"sum_all of {n} {what}", y, x.double().sum(0), bound)
@@ -177,13 +188,14 @@ class Checks:
             self.near(f"softmax_merge o {what}", o, wanted[0], bound)
             self.near(f"softmax_merge lse {what}", lse, wanted[1], bound)
 
-            parts = [self.pair(shape, dtype, "dense") for _ in range(3)]
-            wanted = self.merged([*parts, (o, lse)])
-            o2 = torch.stack([o for o, _ in parts])
-            lse2 = torch.stack([lse for _, lse in parts])
-            self.device.launch("softmax_merge_all" + suffix, o2, lse2, o, lse)
-            self.near(f"softmax_merge_all o {what}", o, wanted[0], bound)
-            self.near(f"softmax_merge_all lse {what}", lse, wanted[1], bound)
+            for n in (2, 3):
+                parts = [self.pair(shape, dtype, "dense") for _ in range(n)]
+                wanted = self.merged([*parts, (o, lse)])
+                o2 = torch.stack([o for o, _ in parts])
+                lse2 = torch.stack([lse for _, lse in parts])
+                self.device.launch("softmax_merge_all" + suffix, o2, lse2, o, lse)
+                self.near(f"softmax_merge_all of {n} o {what}", o, wanted[0], bound)
+                self.near(f"softmax_merge_all of {n} lse {what}", lse, wanted[1], bound)
 
             for source in ("bf16", "f32") if dtype == "f32" else ("f64",):
                 sink = self.tensor((shape[2],), source)
