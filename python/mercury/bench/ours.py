@@ -74,6 +74,16 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "travel, own first": (_RS, ""),
     },
 }
+# Of gradients dK and dV move with the keys, each in a way of its own.
+_BACKWARD: Mapping[str, tuple[str, str]] = {
+    "pull, deliver": (_PULL, ", results=deliver"),
+    "pull, own last, deliver": (_PULL, _DELIVER),
+    "pull, fetch": (_PULL, ", offset=1, results=fetch"),
+    "pull, deliver, merged once": (_PULL + "; {defer}", ", results=deliver"),
+    "ring, deliver": (_RING, ", results=deliver"),
+    "pull, own last, bf16": (_PULL, ", offset=1, link=bf16"),
+    "pull, own last, deliver, bf16": (_PULL, f"{_DELIVER}, link=bf16"),
+}
 _STRATEGIES = {
     "attention": (
         "ring",
@@ -141,6 +151,8 @@ def plans_of(
     kind = "attention" if isinstance(workload, Attention) else workload.operator
     base = strategies.get(_BOUNDARY[kind])
     by_hand = {**_BY_HAND[kind], **(_WIDE[kind] if wide else {})}
+    if wide and isinstance(workload, Attention) and workload.backward:
+        by_hand |= _BACKWARD
     for name in (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,):
         for layout, program in _programs(workload, name).items():
             try:
