@@ -281,6 +281,7 @@ def replays(mesh: mc.Mesh) -> Iterator[tuple[str, mc.Schedule]]:
     for program in (attention, causal):
         made = mc.Schedule(program, mesh).parallelize("sq", mesh.names[0])
         yield "ring by pull", made.shift("sk", by="sq", reads="pull")
+    # Its boundary is crossed by an all-to-all.
     yield "ulysses", mc.strategies.get("ulysses").schedule(mesh, attention)
     product = mc.programs.matmul(m=512, n=256, depth=384)
     for name in ("async-tp", "gemm-rs-shifted", "gemm-rs", "ag-gemm"):

@@ -47,6 +47,7 @@ def products(dtype: str) -> Iterator[tuple[str, str, str]]:
             )
     yield "product travel narrow", "gemm-rs", f"{_FLOWING}, link={dtype})"
     yield "product reduce_scatter", "gemm-rs", "parallelize(k, gpu); shard(C, i, gpu)"
+    yield "product all_reduce", "gemm-rs", "parallelize(k, gpu); replicate(C, gpu)"
     yield "product merged once", "gemm-rs", "parallelize(k, gpu); defer(C)"
     yield "product pull", "ag-gemm", "parallelize(j, gpu); shift(i, by=j, reads=pull, chunks=3)"
 
