@@ -40,6 +40,10 @@ bool KernelSignature::canRound(StringRef kernel, unsigned result,
   return !isGenerated || kernel == "matmul" || kernel == "attention_fwd";
 }
 
+bool KernelSignature::addsBeforeRounding(StringRef kernel) {
+  return kernel == "matmul";
+}
+
 double KernelSignature::getIdentity(StringRef kernel, unsigned result) {
   bool isPair = makesSoftmax(kernel) || kernel.starts_with("softmax_merge");
   return isPair && result == 1 ? -std::numeric_limits<double>::infinity() : 0.0;

@@ -12,6 +12,13 @@
 
 namespace mlir::commir {
 
+/// The lane of a launch that runs beside others, as an integer from 0, and, of
+/// a group of such launches, the first and the last: before it and after it all
+/// is in lane 0.
+inline constexpr StringLiteral kLane = "commir.lane";
+inline constexpr StringLiteral kLaneFork = "commir.lane_fork";
+inline constexpr StringLiteral kLaneJoin = "commir.lane_join";
+
 /// The dimensions of a kernel's operands and results by letter, written
 /// `"m k, k n -> m n"`. `h/g` is the dimension `h` divided by some whole
 /// number.
@@ -44,6 +51,10 @@ struct KernelSignature {
   /// Whether a kernel can write a result, in one launch, in a type narrower
   /// than it sums in. Kernels of others can, but for statistics.
   static bool canRound(StringRef kernel, unsigned result, bool isGenerated);
+
+  /// Whether a kernel adds what its result holds before it rounds the sum, so
+  /// that a narrow result is merged into at the cost of one rounding.
+  static bool addsBeforeRounding(StringRef kernel);
 
   /// Whether the results of a kernel are a pair (o, lse), merged by softmax.
   static bool makesSoftmax(StringRef kernel);

@@ -1,12 +1,12 @@
 // RUN: mercury-opt %s --convert-commir-to-runtime -split-input-file -verify-diagnostics
 
-!double = memref<?x?xf64, strided<[?, ?], offset: ?>>
-!single = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!o = memref<?x?x?x?xbf16, strided<[?, ?, ?, ?], offset: ?>>
+!l = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
 commir.mesh @mesh(gpu = 4)
-func.func @result_rounded_at_each_launch(%context: !llvm.ptr, %buffers: !llvm.ptr, %a: !double, %c: !single)
+func.func @result_rounded_at_each_launch(%context: !llvm.ptr, %buffers: !llvm.ptr, %o: !o, %l: !l)
     attributes {commir.mesh = @mesh} {
-  // expected-error@below {{merges into a result of 'f32', which each launch would round; overwrite it, or give it elements of 'f64'}}
-  commir.launch "matmul" ins(%a, %a : !double, !double) outs(%c : !single) at()
+  // expected-error@below {{merges into a result of 'bf16', which each launch would round; overwrite it, or give it elements of 'f32'}}
+  commir.launch "softmax_merge" ins(%o, %l : !o, !l) outs(%o, %l : !o, !l) at()
   return
 }
 

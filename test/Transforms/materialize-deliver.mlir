@@ -3,7 +3,7 @@
 
 //===----------------------------------------------------------------------===//
 // R6 in chunks: each leaves while the next is made, and the own part is made
-// in what has come
+// in what has come, a chunk as soon as it is there
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: commir.program @two_ranks_two_chunks
@@ -12,14 +12,15 @@
 // CHECK-NOT: commir.alloc
 // CHECK: %[[FIRST:.*]] = commir.part %[[PARTIAL]] slot %c0 [i : %{{.*}} of 4]
 // CHECK-NOT: commir.fill
-// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[FIRST]] : {{.*}} {overwrite = array<i1: true>}
+// CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[FIRST]] : {{.*}}overwrite = array<i1: true>}
 // CHECK: %[[C0:.*]] = commir.part %C [i : %{{.*}} of 4]
 // CHECK: %[[T0:.*]] = commir.exchange.start %[[FIRST]] to %{{.*}}, %[[C0]] from %{{.*}} on "gpu"
 // CHECK: %[[SECOND:.*]] = commir.part %[[PARTIAL]] slot %c1 [i : %{{.*}} of 4]
 // CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[SECOND]] :
-// CHECK: commir.wait %[[T0]]
+// CHECK-NOT: commir.wait
 // CHECK: %[[C1:.*]] = commir.part %C [i : %{{.*}} of 4]
 // CHECK: %[[T1:.*]] = commir.exchange.start %[[SECOND]] to %{{.*}}, %[[C1]] from %{{.*}} on "gpu"
+// CHECK: commir.wait %[[T0]]
 // CHECK-NOT: commir.fill
 // CHECK: commir.launch "matmul" ins({{.*}}) outs(%[[C0]] :
 // CHECK-NOT: overwrite
@@ -109,6 +110,9 @@ commir.program @inner_dimension on @mesh axes(i = 8, j = 9, k = 8)
 // CHECK: %[[TOKEN:.*]] = commir.pull.start %[[SOURCE]] into %[[C0]] of %[[LEASE]] from %[[FROM]]
 // CHECK: commir.launch "matmul"
 // CHECK: commir.wait %[[TOKEN]]
+// CHECK: commir.launch "matmul"
+// CHECK: commir.launch "matmul"
+// CHECK: commir.lease.close %{{.*}}
 // CHECK: commir.lease.close %[[LEASE]]
 // CHECK-NOT: commir.exchange.start
 // CHECK-NOT: commir.accumulate
@@ -125,5 +129,70 @@ commir.program @fetch on @mesh axes(i = 8, j = 9, k = 8)
         -> !commir.tile<[i, j], f32>
     commir.store %c to %C merge(sum) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// A narrow link of the result's type: what leaves is written rounded, and of
+// two ranks the own part is added to what came, in the result itself. Launches
+// of different chunks run beside each other
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @narrow on
+// CHECK: %[[PARTIAL:.*]] = commir.alloc slots 3 {{.*}} : !commir.buffer<[i, j], bf16>
+// CHECK-NOT: commir.alloc
+// CHECK-NOT: commir.fill
+// CHECK-NOT: commir.copy
+// CHECK-NOT: commir.accumulate
+// CHECK: commir.launch "matmul" {{.*}} outs(%{{.*}} : !commir.tile<[i, j], bf16>) {{.*}}commir.lane = 0 : i64, commir.lane_fork, overwrite
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 1 : i64, overwrite
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64, overwrite
+// CHECK-NOT: commir.copy
+// CHECK-NOT: commir.accumulate
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64}
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 1 : i64}
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64, commir.lane_join}
+// CHECK: commir.lease.close
+commir.mesh @mesh(gpu = 2)
+commir.program @narrow on @mesh axes(i = 9, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], bf16>,
+           %B: !commir.buffer<[k, j], bf16>)
+    outputs(%C: !commir.buffer<[i, j], bf16> shard [i -> gpu]) {
+  commir.for i of 2 shift(by k on gpu, offset 1, results fetch, chunks 3, link bf16), j, k of 2 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], bf16>
+    %b = commir.load %B : !commir.buffer<[k, j], bf16>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], bf16>, !commir.tile<[k, j], bf16>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], bf16>
+  }
+}
+
+// -----
+
+// Of three, sums wait for more, and stay wide.
+// CHECK-LABEL: commir.program @narrow_of_three on
+// CHECK: %[[SUM:.*]] = commir.alloc slots 1 {{.*}} : !commir.buffer<[i, j], f32>
+// CHECK: commir.fill
+// CHECK: %[[PARTIAL:.*]] = commir.alloc slots 2 {{.*}} : !commir.buffer<[i, j], bf16>
+// CHECK: %[[IN:.*]] = commir.alloc slots 1 {{.*}} : !commir.buffer<[i, j], bf16>
+// CHECK: commir.launch "matmul" {{.*}}overwrite
+// CHECK: commir.accumulate {{.*}} : !commir.tile<[i, j], bf16> to !commir.tile<[i, j], f32>
+commir.mesh @mesh(gpu = 3)
+commir.program @narrow_of_three on @mesh axes(i = 9, j = 8, k = 9)
+    inputs(%A: !commir.buffer<[i, k], bf16>,
+           %B: !commir.buffer<[k, j], bf16>)
+    outputs(%C: !commir.buffer<[i, j], bf16> shard [i -> gpu]) {
+  commir.for i of 3 shift(by k on gpu, offset 1, results fetch, chunks 2, link bf16), j, k of 3 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], bf16>
+    %b = commir.load %B : !commir.buffer<[k, j], bf16>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], bf16>, !commir.tile<[k, j], bf16>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], bf16>
   }
 }

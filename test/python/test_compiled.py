@@ -14,7 +14,7 @@ def compiled(schedule: mc.Schedule, target: str = "cuda", **options: str) -> Com
 
 
 def test_a_plan_for_gpus_carries_the_kernels_that_it_launches() -> None:
-    schedule = mc.strategies.get("gemm-rs").schedule(mc.Mesh(gpu=2))
+    schedule = mc.strategies.get("gemm-rs-shifted").schedule(mc.Mesh(gpu=2))
     made = compiled(schedule)
     entries = set(re.findall(rb"\.entry (\w+)\(", made.image))
     assert {b"matmul_bf16_f32_f32_overwrite", b"accumulate_f32_f32_f32"} <= entries

@@ -80,6 +80,28 @@ def test_a_narrow_link_moves_half_the_bytes_and_rounds_to_its_type(make, mesh, s
             assert sent // 2 <= got < 0.6 * sent or sent == 0
 
 
+@pytest.mark.parametrize("results", ["deliver", "fetch"])
+@pytest.mark.parametrize("chunks", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("mesh", MESHES, ids=str)
+def test_products_leave_in_the_type_of_the_result(mesh, dtype, chunks, results):
+    program = mc.programs.gemm_rs(m=41, n=9, depth=17, dtype=dtype)
+    level = mesh.names[-1]
+    boundary = {"A": {"k": level}, "B": {"k": level}, "C": {"i": level}}
+    schedule = mc.Schedule(program, mesh=mesh, boundary=boundary).parallelize("k", level)
+    schedule.shift("i", by="k", offset=1, results=results, chunks=chunks, link=dtype)
+    plan = schedule.compile()
+    found = trial(plan)
+    assert found.right, found.errors
+    size = mesh[level]
+    sent = 41 * 9 * 2 * (size - 1) * (mesh.size // size)
+    assert found.report.bytes_sent[level] == sent
+    if size == 2 and chunks > 1:
+        # The result is where all of it is summed: what waits to leave is all there is beside.
+        largest = max(-(-41 // (2 * chunks)) * chunks, 0) * 9 * 2
+        assert plan.arena_bytes < 2 * largest
+
+
 @pytest.mark.parametrize("reads", ["rotate", "pull"])
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 def test_keys_and_values_on_a_narrow_link(mesh, reads):

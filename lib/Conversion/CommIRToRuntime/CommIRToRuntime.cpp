@@ -63,6 +63,7 @@ LogicalResult FunctionConverter::convert() {
   Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
   LLVM::StoreOp::create(builder, loc, zero, status);
 
+  findLanes();
   SmallVector<Operation *> ops;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<CommIRDialect>(op->getDialect()))
@@ -126,6 +127,7 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     return success();
   }
   if (auto wait = dyn_cast<WaitOp>(op)) {
+    enterLaneOfNext(wait);
     callChecked("mercury_rt_wait", {context, tokens.lookup(wait.getToken())});
     return success();
   }
@@ -159,8 +161,14 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     guard();
     return convert(accumulate);
   }
-  if (auto launch = dyn_cast<LaunchOp>(op))
-    return convert(launch);
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    enterLane(launch);
+    if (failed(convert(launch)))
+      return failure();
+    builder.setInsertionPoint(&op);
+    leaveLane(launch);
+    return success();
+  }
   return op.emitOpError() << "must be lowered before the runtime is called; "
                              "run commir-to-spmd first";
 }
@@ -293,7 +301,8 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   Type accumulator = isDouble ? builder.getF64Type() : builder.getF32Type();
   Type input = elementOf(op.getInputs().front());
   Type output = elementOf(op.getOutputs().front());
-  if (output != accumulator && !op.overwrites(0))
+  if (output != accumulator && !op.overwrites(0) &&
+      !KernelSignature::addsBeforeRounding(op.getKernel()))
     return op.emitOpError()
            << "merges into a result of " << output
            << ", which each launch would round; overwrite it, or give it "

@@ -8,7 +8,7 @@
 #ifndef LIB_CONVERSION_COMMIRTORUNTIME_FUNCTIONCONVERTER_H
 #define LIB_CONVERSION_COMMIRTORUNTIME_FUNCTIONCONVERTER_H
 
-#include "dialect/CommIR/CommIR.h"
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Conversion/KernelsToLLVM/KernelLibrary.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -55,6 +55,13 @@ private:
   FailureOr<func::FuncOp> getKernel(StringRef kernel, KernelTypes types);
   void callKernel(func::FuncOp kernel, ValueRange operands);
   Value makeMemory(Value start);
+  void findLanes();
+  void useLane(int64_t lane);
+  void orderLanes(int64_t earlier, int64_t later);
+  std::optional<int64_t> getLane(Operation *op);
+  void enterLaneOfNext(WaitOp wait);
+  void enterLane(LaunchOp launch);
+  void leaveLane(LaunchOp launch);
 
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
@@ -96,6 +103,7 @@ private:
   Type pointer, i32, i64;
   Value context, buffers, status, tokenSlot;
   DenseMap<Value, Value> tokens;
+  int64_t lanes = 1; // that launches name
 };
 
 } // namespace mlir::commir

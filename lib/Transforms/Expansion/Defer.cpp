@@ -59,6 +59,8 @@ bool NestExpander::rounds(StoreOp store, size_t result) {
   if (!store.getOnce().empty() || !getReducedLevels(store).empty() ||
       !isRoundable(wide, type))
     return false;
+  if (LoopAttr loop = getChunkedLoop(store))
+    return addsRounded(store, result, loop);
   if (llvm::any_of(loops,
                    [&](LoopAttr loop) { return travels(store, loop); })) {
     LoopAttr round = getOnlyRound(store);

@@ -14,11 +14,18 @@
 // result starts, so that it need not be filled, and the own part's launches
 // merge into what has come: nothing is left to merge afterwards.
 //
-//   n = 2, k = 2, rank 0      compute   C1'0 | C1'1 | C0 0 += | C0 1 +=
-//                             from 1           C0'0 | C0'1
+//   n = 3, k = 2, rank 0  makes  C1'0 | C1'1 | C2'0 | C2'1 | C0 0 += | C0 1 +=
+//                         moves       | C1'0 | C1'1 | C2'0 | C2'1    |
+//
+// Of two ranks, each chunk has a place to leave from, so that none waits for
+// another; the own chunks wait for one each.
+//
+//   n = 2, k = 2, rank 0  makes  C1'0 | C1'1 | C0 0 += | C0 1 +=
+//                         moves       | C1'0 ...| C1'1 ...
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 #include "lib/Transforms/LayoutBuilder.h"
 
@@ -153,6 +160,12 @@ Value NestExpander::getChunkTile(const ShiftedLoop &shifted,
   return getTileAt(memory, {{shifted.axis, at}}, slot);
 }
 
+/// Where a chunk waits that does not come to where the result is: of two ranks,
+/// each chunk has a place of its own.
+Value NestExpander::getArrivalSlot(const ShiftedLoop &shifted, Value chunk) {
+  return shifted.parts == 2 ? chunk : Value();
+}
+
 /// Chunk `number` leaves for its owner, and what was made of this rank's own
 /// part at the same time comes: to where the result is, or to wait there.
 void NestExpander::startDelivery(const ShiftedLoop &shifted, Value number,
@@ -162,16 +175,19 @@ void NestExpander::startDelivery(const ShiftedLoop &shifted, Value number,
   Value count = constant(shifted.loop.getShift().getChunks());
   Value step = arith::DivUIOp::create(builder, loc, number, count);
   Value chunk = arith::RemUIOp::create(builder, loc, number, count);
-  Value slot = arith::RemUIOp::create(builder, loc, number, constant(2));
+  Value slot = arith::RemUIOp::create(builder, loc, number,
+                                      constant(countChunkSlots(shifted.loop)));
   Value part = getPartAt(shifted, step), rank = getRank(shifted.level);
   auto [to, from] = getDelivery(shifted, part);
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  Value arrival = getArrivalSlot(shifted, chunk);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
     for (const Traveller &traveller : moved.results) {
       Value made = traveller.outgoing ? traveller.outgoing : traveller.partial;
       bool arrives = direct && arrivesInPlace(moved.store);
       Value target = arrives ? memory[traveller.buffer] : traveller.incoming;
-      Value coming = getChunkTile(shifted, traveller, target, rank, chunk);
+      Value coming = getChunkTile(shifted, traveller, target, rank, chunk,
+                                  arrives ? Value() : arrival);
       if (moved.via == ResultVia::Deliver) {
         Value leaving =
             getChunkTile(shifted, traveller, made, part, chunk, slot);
@@ -199,14 +215,14 @@ void NestExpander::mergeDelivery(const ShiftedLoop &shifted, Value number,
                                  bool direct) {
   Value count = constant(shifted.loop.getShift().getChunks());
   Value chunk = arith::RemUIOp::create(builder, nest.getLoc(), number, count);
-  Value rank = getRank(shifted.level);
+  Value rank = getRank(shifted.level), slot = getArrivalSlot(shifted, chunk);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
     if (direct && arrivesInPlace(moved.store))
       continue;
     SmallVector<Value> came, sums;
     for (const Traveller &traveller : moved.results) {
-      Value tile =
-          getChunkTile(shifted, traveller, traveller.incoming, rank, chunk);
+      Value tile = getChunkTile(shifted, traveller, traveller.incoming, rank,
+                                chunk, slot);
       if (traveller.widened) {
         Value wide =
             getChunkTile(shifted, traveller, traveller.widened, rank, chunk);
@@ -233,7 +249,8 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
   if (own)
     step.part = getRank(shifted.level);
   Value chunk = arith::RemUIOp::create(builder, loc, number, count);
-  Value slot = arith::RemUIOp::create(builder, loc, number, constant(2));
+  Value slot = arith::RemUIOp::create(builder, loc, number,
+                                      constant(countChunkSlots(shifted.loop)));
   auto &stores = travellers[shifted.loop.getName()];
   auto forEach = [&](auto body) {
     for (const TravellingStore &moved : stores)
@@ -270,11 +287,71 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
   return result;
 }
 
+/// Lets the launches of chunks run two at a time, each chunk's in the lane in
+/// which it is made for the other rank: they write memory of their own, and the
+/// own ones wait for what came. The blocks of one fill the device while those
+/// of another end.
+static void useTwoLanes(Block *block, Operation *before, Operation *end,
+                        int64_t chunks) {
+  SmallVector<LaunchOp> launches;
+  Operation *op = before ? before->getNextNode() : &block->front();
+  for (; op != end; op = op->getNextNode()) {
+    if (auto launch = dyn_cast<LaunchOp>(op))
+      launches.push_back(launch);
+    else if (isa<CopyOp, FillOp, AccumulateOp>(op) || op->getNumRegions() != 0)
+      return;
+  }
+  // One for each chunk of either part.
+  if (int64_t(launches.size()) != 2 * chunks)
+    return;
+  Builder builder(block->getParentOp()->getContext());
+  for (auto [number, launch] : llvm::enumerate(launches))
+    launch->setAttr(kLane, builder.getI64IntegerAttr(number % chunks % 2));
+  launches.front()->setAttr(kLaneFork, builder.getUnitAttr());
+  launches.back()->setAttr(kLaneJoin, builder.getUnitAttr());
+}
+
+/// Two ranks: all that leaves is made at once, and moves as it is made.
+LogicalResult NestExpander::emitChunksOfTwo(size_t at,
+                                            const ShiftedLoop &shifted) {
+  int64_t chunks = shifted.loop.getShift().getChunks();
+  SmallVector<SmallVector<Value>, 0> tokens(chunks);
+  Block *block = builder.getInsertionBlock();
+  auto start = builder.getInsertionPoint();
+  Operation *before = start == block->begin() ? nullptr : &*std::prev(start);
+  SmallVector<Value> opened;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Value number = constant(chunk);
+    if (failed(emitChunk(at, shifted, number, /*own=*/false)))
+      return failure();
+    startDelivery(shifted, number, /*direct=*/true, tokens[chunk], opened);
+  }
+  const auto &stores = travellers[shifted.loop.getName()];
+  bool areInPlace = llvm::all_of(stores, [&](const TravellingStore &moved) {
+    return arrivesInPlace(moved.store);
+  });
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    if (areInPlace)
+      waitForAll(tokens[chunk]);
+    if (failed(emitChunk(at, shifted, constant(chunks + chunk), /*own=*/true)))
+      return failure();
+    waitForAll(tokens[chunk]);
+    mergeDelivery(shifted, constant(chunk), /*direct=*/true);
+  }
+  if (areInPlace && block == nest->getBlock())
+    useTwoLanes(block, before, nest, chunks);
+  for (Value lease : llvm::reverse(opened))
+    LeaseCloseOp::create(builder, nest.getLoc(), lease);
+  return success();
+}
+
 LogicalResult NestExpander::emitChunks(size_t at, const ShiftedLoop &shifted) {
   Location loc = nest.getLoc();
   if (shifted.steps != shifted.parts)
     return needsRule("R6 in chunks behind a window",
                      "some parts of the results have fewer partial results");
+  if (shifted.parts == 2)
+    return emitChunksOfTwo(at, shifted);
   int64_t chunks = shifted.loop.getShift().getChunks();
   int64_t others = (shifted.parts - 1) * chunks;
   // While the chunks of numbers [first, last) are made, those before them move.

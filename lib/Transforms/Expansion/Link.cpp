@@ -11,6 +11,11 @@
 // result. Partial results are rounded when they leave and summed in the
 // accumulator's type; a log-sum-exp, which weighs all of its row, never is.
 //
+// What leaves in chunks is written rounded, where one launch makes all of it.
+// And where one partial result is all that a rank receives, the launch that
+// makes the own part adds it in the accumulator's type before it rounds: then
+// the result is in its own type from the start.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/KernelSignature.h"
@@ -44,6 +49,26 @@ bool NestExpander::narrows(StoreOp store, size_t result, LoopAttr loop) {
   if (store.getDeferred())
     type = store.getPartial().value_or(type);
   return !isLogSumExp(store, result) && getLinkType(loop, type) != type;
+}
+
+/// Whether what leaves in chunks is rounded by the launch that makes it.
+bool NestExpander::leavesRounded(StoreOp store, size_t result, LoopAttr loop) {
+  Value buffer = store.getBuffers()[result];
+  return goesInChunks(store, loop) && narrows(store, result, loop) &&
+         getWideType(store, result).getElementType().isF32() &&
+         writesStep(store, loop) && canRound(store, result) &&
+         countPartials(buffer) == 1 && !comesInPieces(buffer);
+}
+
+/// Whether the own part of a result is added to the only other one, as it came,
+/// in the result's own type.
+bool NestExpander::addsRounded(StoreOp store, size_t result, LoopAttr loop) {
+  auto kernel = store.getTiles()[result].getDefiningOp<KernelOp>();
+  return KernelSignature::addsBeforeRounding(kernel.getKernel()) &&
+         loop.getParts() == 2 && loop.getShift().getChunks() > 1 &&
+         leavesRounded(store, result, loop) &&
+         loop.getShift().getLink() ==
+             getElementType(store.getBuffers()[result]);
 }
 
 LogicalResult NestExpander::checkLink(LoopAttr loop) {
@@ -99,20 +124,26 @@ void NestExpander::makeTravelMemory(StoreOp store, LoopAttr loop,
                                     Traveller &traveller) {
   size_t result = llvm::find(store.getBuffers(), traveller.buffer) -
                   store.getBuffers().begin();
-  bool rounds = narrows(store, result, loop);
-  Type link = rounds ? Type(loop.getShift().getLink()) : type.getElementType();
+  bool narrow = narrows(store, result, loop);
   bool inChunks = goesInChunks(store, loop);
+  BufferType moving =
+      narrow ? withElementType(type, loop.getShift().getLink()) : type;
+  bool copies = narrow && !leavesRounded(store, result, loop);
+  int64_t slots = inChunks ? countChunkSlots(loop) : 2;
   // In chunks, what was rounded is out of the way of the next one.
-  traveller.partial =
-      makeMemory(type, rounds && inChunks ? 1 : 2, others, parts);
-  if (!arrivesInPlace(store) || loop.getParts() != 2)
+  traveller.partial = makeMemory(copies ? type : moving,
+                                 copies && inChunks ? 1 : slots, others, parts);
+  if (!arrivesInPlace(store) || loop.getParts() != 2) {
+    int64_t arrivals = inChunks && loop.getParts() == 2 ? slots : 1;
     traveller.incoming = makeMemory(
-        withElementType(type, link),
-        store.getDeferred() ? describeShift(loop).steps : 1, others, parts);
-  if (!rounds)
+        moving, store.getDeferred() ? describeShift(loop).steps : arrivals,
+        others, parts);
+  }
+  if (copies)
+    traveller.outgoing =
+        makeMemory(moving, inChunks ? slots : 1, others, parts);
+  if (!narrow)
     return;
-  traveller.outgoing =
-      makeMemory(withElementType(type, link), inChunks ? 2 : 1, others, parts);
   auto kind = cast<MergeKindAttr>(*store.getMerge());
   if (kind.getValue() != MergeKind::Sum)
     traveller.widened = makeMemory(type, 1, others, parts);

@@ -274,10 +274,12 @@ private:
   bool arrivesInPlace(StoreOp store);
   LogicalResult checkChunks(LoopAttr loop);
   LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
+  LogicalResult emitChunksOfTwo(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunk(size_t at, const ShiftedLoop &shifted, Value number,
                           bool own);
   Value getChunkTile(const ShiftedLoop &shifted, const Traveller &traveller,
                      Value memory, Value part, Value chunk, Value slot = {});
+  Value getArrivalSlot(const ShiftedLoop &shifted, Value chunk);
   void startDelivery(const ShiftedLoop &shifted, Value number, bool direct,
                      SmallVectorImpl<Value> &tokens,
                      SmallVectorImpl<Value> &opened);
@@ -290,6 +292,13 @@ private:
   bool isOutermost(BufferType type, StringRef axis);
   bool isLogSumExp(StoreOp store, size_t result);
   bool narrows(StoreOp store, size_t result, LoopAttr loop);
+  bool leavesRounded(StoreOp store, size_t result, LoopAttr loop);
+  bool addsRounded(StoreOp store, size_t result, LoopAttr loop);
+  /// How many chunks wait in memory on their way out: of two ranks, all; else
+  /// one is made while one leaves.
+  int64_t countChunkSlots(LoopAttr loop) {
+    return loop.getParts() == 2 ? loop.getShift().getChunks() : 2;
+  }
   void makeTravelMemory(StoreOp store, LoopAttr loop, BufferType type,
                         PlacementAttr others, ArrayRef<NamedAttribute> parts,
                         Traveller &traveller);

@@ -304,11 +304,15 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
                                 mask.getRight(), ArrayRef<int64_t>());
         Value scratch =
             op.getScratch() ? mapping.lookup(op.getScratch()) : Value();
-        LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
-                         pieces.take_front(op.getInputs().size()),
-                         pieces.drop_front(op.getInputs().size()), at, within,
-                         op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
-                         scratch, *overwrite);
+        auto launch =
+            LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
+                             pieces.take_front(op.getInputs().size()),
+                             pieces.drop_front(op.getInputs().size()), at,
+                             within, op.getScaleAttr(), op.getGroupAttr(),
+                             op.getImplAttr(), scratch, *overwrite);
+        for (StringRef name : {kLane, kLaneFork, kLaneJoin})
+          if (Attribute lane = op->getAttr(name))
+            launch->setAttr(name, lane);
       });
   return success(succeeded(split) && succeeded(result));
 }

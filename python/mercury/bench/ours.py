@@ -26,6 +26,7 @@ _AG_PULL = "parallelize(j, {all}); shift(i, by=j, reads=pull{more})"
 _AG_RING = "parallelize(j, {all}); shift(i, by=j{more})"
 _RS = "parallelize(k, {all}); shard(C, i, {all}); shift(i, by=k{more})"
 _TRAVEL, _DELIVER = ", offset=1", ", offset=1, results=deliver"
+_FETCH = ", offset=1, results=fetch, link=bf16"
 
 _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "attention": {
@@ -35,9 +36,9 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "ag-gemm": {"pull": (_AG_PULL, ""), "pull, 4 chunks": (_AG_PULL, ", chunks=4")},
     "gemm-rs": {
+        "fetch, 2 chunks, bf16": (_RS, f"{_FETCH}, chunks=2"),
+        "fetch, 4 chunks, bf16": (_RS, f"{_FETCH}, chunks=4"),
         "deliver, 2 chunks, bf16": (_RS, f"{_DELIVER}, chunks=2, link=bf16"),
-        "deliver, bf16": (_RS, f"{_DELIVER}, link=bf16"),
-        "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
     },
 }
 _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -60,14 +61,28 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pull, 16 chunks": (_AG_PULL, ", chunks=16"),
     },
     "gemm-rs": {
+        "fetch, 3 chunks, bf16": (_RS, f"{_FETCH}, chunks=3"),
+        "fetch, bf16": (_RS, _FETCH),
+        "fetch, 2 chunks": (_RS, ", offset=1, results=fetch, chunks=2"),
+        "deliver, bf16": (_RS, f"{_DELIVER}, link=bf16"),
+        "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
         "deliver": (_RS, _DELIVER),
         "deliver, 4 chunks": (_RS, f"{_DELIVER}, chunks=4"),
         "deliver, 4 chunks, bf16": (_RS, f"{_DELIVER}, chunks=4, link=bf16"),
         "deliver, own first": (_RS, ", results=deliver"),
         "travel, bf16": (_RS, f"{_TRAVEL}, link=bf16"),
-        "travel, 2 chunks": (_RS, f"{_TRAVEL}, chunks=2"),
         "travel, own first": (_RS, ""),
     },
+}
+# Of gradients dK and dV move with the keys, each in a way of its own.
+_BACKWARD: Mapping[str, tuple[str, str]] = {
+    "pull, deliver": (_PULL, ", results=deliver"),
+    "pull, own last, deliver": (_PULL, _DELIVER),
+    "pull, fetch": (_PULL, ", offset=1, results=fetch"),
+    "pull, deliver, merged once": (_PULL + "; {defer}", ", results=deliver"),
+    "ring, deliver": (_RING, ", results=deliver"),
+    "pull, own last, bf16": (_PULL, ", offset=1, link=bf16"),
+    "pull, own last, deliver, bf16": (_PULL, f"{_DELIVER}, link=bf16"),
 }
 _STRATEGIES = {
     "attention": (
@@ -136,6 +151,8 @@ def plans_of(
     kind = "attention" if isinstance(workload, Attention) else workload.operator
     base = strategies.get(_BOUNDARY[kind])
     by_hand = {**_BY_HAND[kind], **(_WIDE[kind] if wide else {})}
+    if wide and isinstance(workload, Attention) and workload.backward:
+        by_hand |= _BACKWARD
     for name in (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,):
         for layout, program in _programs(workload, name).items():
             try:

@@ -32,6 +32,7 @@ from mercury.runtime.trial import limits
 ATTENTION = {"b": 1, "h": 4, "group": 2, "sq": 19, "sk": 22, "d": 8, "dv": 5}
 MATMUL = {"m": 13, "n": 9, "depth": 7}
 DECODE = {"b": 2, "h": 4, "group": 2, "sk": 22, "d": 8}
+PRODUCT = "gemm-rs: parallelize(k, gpu); shard(C, i, gpu); shift(i, by=k, offset=1"
 CASES = [
     *((name, "gpu=2") for name in ("ring", "gemm-rs", "ulysses", "context-parallel", "tree")),
     *((name, "gpu=3") for name in ("ring", "gemm-rs-shifted", "ag-gemm-shifted", "async-tp")),
@@ -43,6 +44,14 @@ CASES = [
         "gpu=2",
     ),
     ("gemm-rs: parallelize(k, gpu); defer(C)", "gpu=2"),
+    *(
+        (f"{PRODUCT}, results={results}, chunks={chunks}{link})", mesh)
+        for results in ("fetch", "deliver")
+        for mesh in ("gpu=2", "gpu=3")
+        for chunks, link in ((1, ", link={}"), (2, ""), (2, ", link={}"), (3, ", link={}"))
+    ),
+    ("ring: parallelize(sq, gpu); shift(sk, by=sq, link={}, reads=pull)", "gpu=3"),
+    ("ring: parallelize(sq, gpu); shift(sk, by=sq, link={})", "gpu=2"),
 ]
 
 
@@ -107,7 +116,7 @@ class Devices:
 
         def rank_main(rank: int) -> None:
             job = Job(
-                abi_version=2,
+                abi_version=3,
                 number_of_levels=len(levels),
                 level_sizes=(ctypes.c_int64 * len(levels))(*(size for _, size in levels)),
                 level_names=(ctypes.c_char_p * len(levels))(*(n.encode() for n, _ in levels)),

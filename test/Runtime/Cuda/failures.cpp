@@ -298,10 +298,49 @@ static void testPrograms() {
                 });
 }
 
+static void testCollectives() {
+  expectFailure(MERCURY_RT_INVALID,
+                "cannot reduce elements of type 9; types go from 1 to 4",
+                [](mercury_rt_context *context, int64_t) {
+                  int64_t token;
+                  void *arena = mercury_rt_arena(context);
+                  return mercury_rt_all_reduce_start(
+                      context, 0, arena, arena, 8, 9, MERCURY_RT_SUM, &token);
+                });
+  expectFailure(MERCURY_RT_INVALID,
+                "the part of group rank 1 is of 12 bytes; sizes go from 0 to "
+                "those of a slot, 8",
+                [](mercury_rt_context *context, int64_t) {
+                  int64_t token;
+                  const int64_t parts[] = {8, 12};
+                  void *arena = mercury_rt_arena(context);
+                  return mercury_rt_reduce_scatter_start(
+                      context, 0, arena, 8, arena, parts, MERCURY_RT_F32,
+                      MERCURY_RT_SUM, &token);
+                });
+  expectFailure(MERCURY_RT_MISMATCH, "sends itself 4 bytes and receives 8",
+                [](mercury_rt_context *context, int64_t) {
+                  int64_t token;
+                  const int64_t sent[] = {4, 4}, received[] = {8, 8};
+                  void *arena = mercury_rt_arena(context);
+                  return mercury_rt_all_to_all_start(
+                      context, 0, arena, 8, sent, arena, 8, received, &token);
+                });
+  expectFailure(MERCURY_RT_INVALID,
+                "there is no group rank 2; group ranks go from 0 to 1",
+                [](mercury_rt_context *context, int64_t) {
+                  int64_t token;
+                  void *arena = mercury_rt_arena(context);
+                  return mercury_rt_broadcast_start(context, 0, 2, arena, arena,
+                                                    8, &token);
+                });
+}
+
 int main() {
   testLibraries();
   testRefusals();
   testDevice();
   testPeers();
   testPrograms();
+  testCollectives();
 }

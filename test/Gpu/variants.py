@@ -1,0 +1,82 @@
+"""Schedules beside the named ones: what is fetched, in chunks, narrow, or merged once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import mercury as mc
+
+PRODUCTS = ((1024, 768, 512), (1000, 513, 777))  # m, n, depth
+LENGTHS = ((1024, 1024), (4097, 4097), (1000, 777))
+
+_FLOWING = "parallelize(k, gpu); shard(C, i, gpu); shift(i, by=k, offset=1"
+_FETCHED = (
+    "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); shift(sq, by=sk, offset=1"
+)
+_RING = "parallelize(sq, gpu); shift(sk, by=sq"
+
+
+def variants(quick: bool) -> Iterator[tuple[str, mc.Program, str, str]]:
+    """Give a name, a program, the strategy whose boundary it has, and the steps."""
+    for (m, n, depth), dtype in zip(PRODUCTS, ("bf16", "f16"), strict=True):
+        program = mc.programs.matmul(m=m, n=n, depth=depth, dtype=dtype)
+        for name, base, steps in products(dtype):
+            yield f"{name} {m} {n} {depth} {dtype}", program, base, steps
+    for (sq, sk), dtype in product(LENGTHS[: 1 if quick else 3], ("bf16", "f16")):
+        for mask, group in (("full", 1), ("causal", 4)):
+            program = mc.programs.attention(
+                h=8, sq=sq, sk=sk, mask=mask, group=group, dtype=dtype
+            )
+            for name, base, steps in attentions(dtype):
+                yield (
+                    f"{name} {sq}:{sk} {mask} group {group} {dtype}",
+                    program,
+                    base,
+                    steps,
+                )
+
+
+def products(dtype: str) -> Iterator[tuple[str, str, str]]:
+    for results, chunks in product(("fetch", "deliver"), (1, 2, 4)):
+        for link in ("", f", link={dtype}"):
+            yield (
+                f"product {results} {chunks}{link}",
+                "gemm-rs",
+                f"{_FLOWING}, results={results}, chunks={chunks}{link})",
+            )
+    yield "product travel narrow", "gemm-rs", f"{_FLOWING}, link={dtype})"
+    yield "product reduce_scatter", "gemm-rs", "parallelize(k, gpu); shard(C, i, gpu)"
+    yield "product all_reduce", "gemm-rs", "parallelize(k, gpu); replicate(C, gpu)"
+    yield "product merged once", "gemm-rs", "parallelize(k, gpu); defer(C)"
+    yield "product pull", "ag-gemm", "parallelize(j, gpu); shift(i, by=j, reads=pull, chunks=3)"
+
+
+def attentions(dtype: str) -> Iterator[tuple[str, str, str]]:
+    for results, chunks, link in (
+        ("fetch", 1, ""),
+        ("fetch", 2, f", link={dtype}"),
+        ("deliver", 2, ""),
+        ("deliver", 1, f", link={dtype}"),
+    ):
+        yield (
+            f"attention {results} {chunks}{link}",
+            "shifted-reduction",
+            f"{_FETCHED}, reads=pull, results={results}, chunks={chunks}{link})",
+        )
+    yield "attention pull", "ring", f"{_RING}, reads=pull)"
+    yield "attention pull in chunks", "ring", f"{_RING}, reads=pull, chunks=2)"
+    yield "attention merged once", "ring", f"{_RING}, reads=pull); defer(O, partial={dtype})"
+    yield "attention merged once wide", "ring", f"{_RING}); defer(O)"
+
+
+def backwards() -> Iterator[tuple[str, mc.Program, str, str]]:
+    for mask, group, layout in (("full", 1, "block"), ("causal", 4, "zigzag")):
+        program = mc.programs.attention_backward(
+            h=8, sq=1024, sk=1024, mask=mask, group=group, layout={"sq": layout, "sk": layout}
+        )
+        for name, steps in (
+            ("pull", f"{_RING}, reads=pull)"),
+            ("merged once", f"{_RING}, reads=pull); defer(dQ)"),
+        ):
+            yield f"backward {name} {mask} {layout} group {group}", program, "ring", steps
