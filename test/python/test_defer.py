@@ -51,3 +51,36 @@ def test_what_travels_is_not_deferred_but_what_is_delivered_is():
 def test_an_input_is_not_deferred():
     with pytest.raises(mc.ScheduleError, match="'Q' is an input"):
         ring().defer("Q")
+
+
+def zigzag(program, ranks, shift="", **options):
+    layout = {"sq": "zigzag", "sk": "zigzag"}
+    program = program(b=1, h=4, group=2, d=4, mask="causal", layout=layout, **options)
+    schedule = mc.Schedule(program, mc.Mesh(gpu=ranks)).parallelize("sq", "gpu")
+    return schedule.apply(f"shift(sk, by=sq, reads=pull{shift})")
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+@pytest.mark.parametrize("size", [40, 37])
+def test_a_causal_step_of_zigzag_parts_is_one_launch(ranks, size):
+    plan = zigzag(mc.programs.attention, ranks, sq=size, sk=size).defer("O", partial="bf16")
+    plan = plan.compile()
+    for rank in range(ranks):
+        events = [e for e in plan.events(rank) if e.kind == "launch"]
+        kernels = [e.kernel for e in events]
+        assert kernels[:ranks] == ["attention_fwd"] * ranks
+        assert set(kernels[ranks:]) == {"softmax_merge_all"}
+    assert trial(plan).right
+
+
+@pytest.mark.parametrize(
+    ("sq", "sk", "mask"), [(12, 17, "causal"), (24, 24, mc.Mask(left=5, right=0))]
+)
+def test_pieces_that_a_mask_sees_in_part_stay_apart(sq, sk, mask):
+    layout = {"sq": "zigzag", "sk": "zigzag"}
+    program = mc.programs.attention(h=2, sq=sq, sk=sk, d=4, mask=mask, layout=layout)
+    schedule = mc.Schedule(program, mc.Mesh(gpu=3)).parallelize("sq", "gpu")
+    schedule.shift("sk", by="sq", reads="pull")
+    assert trial(schedule.copy().defer("O").compile()).right
+    with pytest.raises(mc.CompileError, match="several launches merge into one of them"):
+        schedule.defer("O", partial="bf16").compile()

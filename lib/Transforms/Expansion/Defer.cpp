@@ -35,8 +35,10 @@ int64_t NestExpander::countPartials(Value buffer) {
 
 /// Whether a launch may run once for each piece of an axis that an output
 /// lacks, and merge each into the result of the others.
-bool NestExpander::comesInPieces(Value buffer) {
-  auto type = cast<BufferType>(buffer.getType());
+bool NestExpander::comesInPieces(StoreOp store, size_t result) {
+  auto type = cast<BufferType>(store.getBuffers()[result].getType());
+  if (joinsPieces(store.getTiles()[result].getDefiningOp<KernelOp>()))
+    return false;
   return llvm::any_of(loops, [&](LoopAttr loop) {
     return llvm::any_of(loop.getAxes(), [&](StringAttr axis) {
       return !type.hasAxis(axis) &&
@@ -65,7 +67,8 @@ bool NestExpander::rounds(StoreOp store, size_t result) {
     return round && (!isDelivered(buffer, round) || store.getDeferred());
   }
   return written.contains(store) && countPartials(buffer) == 1 &&
-         !comesInPieces(buffer) && canRound(store, result) && wide.isF32();
+         !comesInPieces(store, result) && canRound(store, result) &&
+         wide.isF32();
 }
 
 Value NestExpander::makeResult(StoreOp store, size_t result,
@@ -107,7 +110,7 @@ FailureOr<Type> NestExpander::getWaitingType(StoreOp store, size_t result) {
     return refuse("that is no rounding of what they are summed in");
   if (!canRound(store, result))
     return refuse("kernel '" + kernel + "' cannot round them");
-  if (!written.contains(store) || comesInPieces(buffer))
+  if (!written.contains(store) || comesInPieces(store, result))
     return refuse("several launches merge into one of them");
   return asked;
 }

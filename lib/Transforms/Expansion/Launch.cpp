@@ -152,8 +152,9 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   }
   auto tiles = llvm::map_to_vector(
       targets, [](const LaunchTarget &target) { return target.tile; });
+  bool joined = !entersOnce(kernel) && joinsPieces(kernel);
   emitVariants(targets, [&](ArrayRef<bool> overwrites) {
-    LaunchOp::create(
+    auto launch = LaunchOp::create(
         builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, tiles,
         positions, kernel.getMaskAttr(),
         kernel->getAttrOfType<FloatAttr>("scale"),
@@ -162,6 +163,8 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
         llvm::is_contained(overwrites, true)
             ? builder.getDenseBoolArrayAttr(overwrites)
             : DenseBoolArrayAttr());
+    if (joined)
+      launch->setAttr("commir.joined", builder.getUnitAttr());
   });
   return success();
 }

@@ -299,10 +299,13 @@ private:
                   Value tile, Value part);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
+  bool holdsWholeParts(Value buffer, StringRef axis);
+  /// Whether a kernel takes the pieces of its parts in one launch.
+  bool joinsPieces(KernelOp kernel);
   bool writesAll(StoreOp store);
   bool writesStep(StoreOp store, LoopAttr loop);
   int64_t countPartials(Value buffer);
-  bool comesInPieces(Value buffer);
+  bool comesInPieces(StoreOp store, size_t result);
   bool canRound(StoreOp store, size_t result);
   bool rounds(StoreOp store, size_t result);
   FailureOr<Type> getWaitingType(StoreOp store, size_t result);

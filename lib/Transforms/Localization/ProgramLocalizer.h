@@ -79,6 +79,9 @@ private:
   LogicalResult convert(RedistributeOp op);
   LogicalResult convert(LaunchOp op);
   LogicalResult convertInPieces(Operation &op);
+  /// A launch that takes its pieces of these axes together.
+  LogicalResult convertJoined(LaunchOp op, StringRef queryAxis,
+                              StringRef keyAxis);
   /// The bytes of a row of a tile: of all its dimensions but `axis`, whose
   /// divisor is set.
   Value getRowBytes(Location loc, TileType type, Value tile, AxisAttr axis,
@@ -127,6 +130,14 @@ private:
       Operation *op, ArrayRef<Value> tiles, const llvm::StringSet<> &always,
       ArrayRef<int64_t> documents,
       function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body);
+  /// The part of an axis that the first tile that has one asks for.
+  Range findAsked(ArrayRef<Value> operands, StringRef axis);
+  /// A tile without what lies outside of runs: from where in it, and how many.
+  Value takeRun(Value tile,
+                ArrayRef<std::pair<StringRef, std::pair<Value, Value>>> runs);
+  /// Fills what a launch leaves out, if there is some, along an axis.
+  void fillRest(Value output, StringRef axis, Value begin, Value end,
+                FloatAttr identity);
   /// Where a piece of what was asked for lies in what is held.
   Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
                        Value number);
