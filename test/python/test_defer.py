@@ -17,8 +17,11 @@ def test_each_step_writes_and_one_kernel_merges(partial):
     plan = ring().defer("O", partial=partial).compile()
     events = [e for e in plan.events(1) if e.kind in {"launch", "fill", "copy", "accumulate"}]
     assert [e.kernel for e in events] == [*["attention_fwd"] * 3, "softmax_merge_all"]
-    assert all(e.overwrites == (True, True) for e in events)
+    assert all(e.overwrites == (True, True) for e in events[:3])
     assert [box.dtype for box in events[0].outputs] == [partial or "f32", "f32"]
+    # What is of the output's type already is merged into the one that is there.
+    assert events[3].overwrites == ((False, False) if partial else (True, True))
+    assert events[0].outputs[0].memory == ("O" if partial else "arena")
     assert [box.memory for box in events[-1].outputs] == ["O", "LSE"]
     assert trial(plan).right
 
@@ -69,7 +72,24 @@ def test_a_causal_step_of_zigzag_parts_is_one_launch(ranks, size):
         events = [e for e in plan.events(rank) if e.kind == "launch"]
         kernels = [e.kernel for e in events]
         assert kernels[:ranks] == ["attention_fwd"] * ranks
-        assert set(kernels[ranks:]) == {"softmax_merge_all"}
+        # The first rank's early rows are whole at once, and all of the last are of all.
+        assert kernels[ranks:] == ["softmax_merge_all"] * (2 if 0 < rank < ranks - 1 else 1)
+        assert not [e for e in plan.events(rank) if e.kind in {"fill", "copy"}]
+    assert trial(plan).right
+
+
+@pytest.mark.parametrize("shift", ["", ", offset=1", ", direction=-1, offset=2"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_partial_gradients_of_zigzag_parts_wait_where_the_result_is(shift, dtype):
+    results = ", results=deliver" if dtype == "f32" else ""
+    program = mc.programs.attention_backward
+    schedule = zigzag(program, 4, shift + results, sq=37, sk=37, dtype=dtype).defer("dQ")
+    if results:
+        schedule.defer("dK").defer("dV")
+    plan = schedule.compile()
+    for rank in range(4):
+        kernels = [e.kernel for e in plan.events(rank) if e.kind == "launch"]
+        assert kernels.count("attention_bwd") == 4
     assert trial(plan).right
 
 

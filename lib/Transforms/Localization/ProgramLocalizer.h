@@ -130,6 +130,8 @@ private:
       Operation *op, ArrayRef<Value> tiles, const llvm::StringSet<> &always,
       ArrayRef<int64_t> documents,
       function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body);
+  /// A merge of what the steps of a ring made, piece by piece.
+  LogicalResult convertMergeOfPieces(LaunchOp op, DictionaryAttr madeBy);
   /// The part of an axis that the first tile that has one asks for.
   Range findAsked(ArrayRef<Value> operands, StringRef axis);
   /// A tile without what lies outside of runs: from where in it, and how many.
