@@ -21,7 +21,7 @@ __all__ = [
     "texts",
 ]
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 Pointer = ctypes.c_void_p
 
 
