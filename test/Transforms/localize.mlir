@@ -611,6 +611,41 @@ commir.program @overwrite_in_pieces on @mesh axes(b = 1, h = 2, sq = 16 zigzag, 
 
 // -----
 
+// Pieces that a mask sees the same of side by side are taken by one launch; what
+// it overwrites and leaves out is filled, where there is some.
+// CHECK-LABEL: func.func @pieces_together
+// CHECK-NOT: scf.for
+// CHECK: %[[Q:.*]] = memref.subview %{{.*}}[%{{.*}}, %[[SKIPPED:.*]], %{{.*}}, %{{.*}}] [%{{.*}}, %[[ROWS:.*]], %{{.*}}, %{{.*}}]
+// CHECK: commir.launch "attention_fwd"
+// CHECK-SAME: overwrite = array<i1: true, true>
+// CHECK: %[[SOME:.*]] = arith.cmpi sgt
+// CHECK: scf.if %[[SOME]]
+// CHECK:   commir.fill %{{.*}} with 0.0
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK:   commir.fill %{{.*}} with 0xFFF0000000000000
+// CHECK-NOT: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @pieces_together on @mesh axes(b = 1, h = 2, sq = 16 zigzag, sk = 16 zigzag)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu])
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+            %LSE: !commir.buffer<[b, h, sq], f32> inside [sq -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %q = commir.part %Q [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %o = commir.part %O [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %l = commir.part %LSE [sq : %r of 4] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %q0 = commir.position sq : %r of 4
+  %k0 = commir.position sk : %r of 4
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+      at(%q0, %k0, %c0, %c0) mask(causal) {commir.joined, overwrite = array<i1: true, true>}
+}
+
+// -----
+
 // A source stays as it is, and is named by the function.
 // CHECK: commir.program @sourced.source
 // CHECK: func.func @sourced(

@@ -31,7 +31,7 @@ commir.program @wider on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @pieces on @mesh axes(b = 1, h = 2, sq = 16 zigzag, sk = 16 zigzag)
+commir.program @pieces on @mesh axes(b = 1, h = 2, sq = 16 striped(2), sk = 16 striped(2))
     inputs(%Q: !commir.buffer<[b, sq, h, 8], bf16>, %K: !commir.buffer<[b, sk, h, 8], bf16>)
     outputs(%O: !commir.buffer<[b, sq, h, 8], bf16>, %LSE: !commir.buffer<[b, h, sq], f32>) {
   commir.for b, h, sq of 4 parallel(gpu), sk of 4 shift(by sq on gpu) {

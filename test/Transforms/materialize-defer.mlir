@@ -33,10 +33,20 @@ commir.program @ring on @mesh axes(b = 1, h = 2, sq = 16, sk = 16)
 
 // -----
 
-// The type of what waits is that of the output, but for the log-sum-exp.
+// The type of what waits is that of the output, but for the log-sum-exp: what the
+// first step makes waits where the output is, and the others are merged into it.
 // CHECK-LABEL: commir.program @narrow on
-// CHECK: commir.alloc slots 4 {{.*}} : !commir.buffer<[b, h, sq], f32>
-// CHECK: commir.alloc slots 4 {{.*}} : !commir.buffer<[b, sq, h, 8], bf16>
+// CHECK: %[[LSLOTS:.*]] = commir.alloc slots 3 {{.*}} : !commir.buffer<[b, h, sq], f32>
+// CHECK: %[[OSLOTS:.*]] = commir.alloc slots 3 {{.*}} : !commir.buffer<[b, sq, h, 8], bf16>
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[STEP:.*]], %c0
+// CHECK: %[[LATER:.*]] = arith.cmpi uge, %[[STEP]], %c1
+// CHECK: %[[SLOT:.*]] = arith.select %[[LATER]], %{{.*}}, %[[STEP]]
+// CHECK: %[[HOME:.*]] = commir.part %O
+// CHECK: %[[WAITS:.*]] = commir.part %[[OSLOTS]] slot %[[SLOT]]
+// CHECK: %[[O:.*]] = arith.select %[[FIRST]], %[[HOME]], %[[WAITS]]
+// CHECK: commir.launch "attention_fwd" {{.*}} outs(%[[O]], {{.*}}overwrite = array<i1: true, true>
+// CHECK: commir.part %[[LSLOTS]] stack 3
+// CHECK: commir.launch "softmax_merge_all" {{.*}} at(){{$}}
 commir.mesh @mesh(gpu = 4)
 commir.program @narrow on @mesh axes(b = 1, h = 2, sq = 16, sk = 16)
     inputs(%Q: !commir.buffer<[b, sq, h, 8], bf16>, %K: !commir.buffer<[b, sk, h, 8], bf16>)
@@ -50,6 +60,29 @@ commir.program @narrow on @mesh axes(b = 1, h = 2, sq = 16, sk = 16)
     commir.store %l, %o to %LSE, %O merge(softmax) over(sk) deferred partial(bf16)
         : !commir.tile<[b, h, sq], f32>, !commir.tile<[b, sq, h, 8], f32>
         to !commir.buffer<[b, h, sq], f32>, !commir.buffer<[b, sq, h, 8], bf16>
+  }
+}
+
+// -----
+
+// Of causal zigzag parts, each piece is merged of the steps that see it. No
+// launch fills what it leaves out.
+// CHECK-LABEL: commir.program @pieces on
+// CHECK: commir.launch "attention_fwd" {{.*}} {commir.joined, commir.leaves_out = array<i1: true, true>, overwrite = array<i1: true, true>}
+// CHECK: commir.launch "softmax_merge_all" {{.*}} at(%{{.*}}) {commir.made_by = {direction = 1 : i64, home = 3 : i64, mask = {{.*}}, moves = "sk", parts = 4 : i64, queries = true, stays = "sq"}}
+commir.mesh @mesh(gpu = 4)
+commir.program @pieces on @mesh axes(b = 1, h = 2, sq = 16 zigzag, sk = 16 zigzag)
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], bf16>, %K: !commir.buffer<[b, sk, h, 8], bf16>)
+    outputs(%O: !commir.buffer<[b, sq, h, 8], bf16>, %LSE: !commir.buffer<[b, h, sq], f32>) {
+  commir.for b, h, sq of 4 parallel(gpu), sk of 4 shift(by sq on gpu, offset 1) {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 8], bf16>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 8], bf16>
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k) mask(causal)
+        : (!commir.tile<[b, sq, h, 8], bf16>, !commir.tile<[b, sk, h, 8], bf16>, !commir.tile<[b, sk, h, 8], bf16>)
+        -> (!commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(sk) deferred partial(bf16)
+        : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 8], bf16>, !commir.buffer<[b, h, sq], f32>
   }
 }
 

@@ -80,6 +80,7 @@ def check(ended: list[tuple[int, str]]) -> None:
     [
         "ring-rotate",
         "ring-pull",
+        "ring-zigzag",
         "ulysses",
         "context-parallel",
         "shifted-reduction",

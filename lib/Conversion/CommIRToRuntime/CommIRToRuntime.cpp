@@ -301,7 +301,10 @@ LogicalResult FunctionConverter::convert(LaunchOp op) {
   Type accumulator = isDouble ? builder.getF64Type() : builder.getF32Type();
   Type input = elementOf(op.getInputs().front());
   Type output = elementOf(op.getOutputs().front());
-  if (output != accumulator && !op.overwrites(0) &&
+  // What merges many at once rounds their sum once.
+  bool isMany =
+      op.getKernel() == "softmax_merge_all" || op.getKernel() == "sum_all";
+  if (output != accumulator && !op.overwrites(0) && !isMany &&
       !KernelSignature::addsBeforeRounding(op.getKernel()))
     return op.emitOpError()
            << "merges into a result of " << output

@@ -10,6 +10,9 @@
 // own, and one kernel merges the slots when all are made. It writes the result
 // in its own type: so does a launch that makes a result all at once.
 //
+// Where partial results are of the result's type, one of them waits where the
+// result is, and the others are merged into it.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/KernelSignature.h"
@@ -35,8 +38,10 @@ int64_t NestExpander::countPartials(Value buffer) {
 
 /// Whether a launch may run once for each piece of an axis that an output
 /// lacks, and merge each into the result of the others.
-bool NestExpander::comesInPieces(Value buffer) {
-  auto type = cast<BufferType>(buffer.getType());
+bool NestExpander::comesInPieces(StoreOp store, size_t result) {
+  auto type = cast<BufferType>(store.getBuffers()[result].getType());
+  if (joinsPieces(store.getTiles()[result].getDefiningOp<KernelOp>()))
+    return false;
   return llvm::any_of(loops, [&](LoopAttr loop) {
     return llvm::any_of(loop.getAxes(), [&](StringAttr axis) {
       return !type.hasAxis(axis) &&
@@ -67,23 +72,29 @@ bool NestExpander::rounds(StoreOp store, size_t result) {
     return round && (!isDelivered(buffer, round) || store.getDeferred());
   }
   return written.contains(store) && countPartials(buffer) == 1 &&
-         !comesInPieces(buffer) && canRound(store, result) && wide.isF32();
+         !comesInPieces(store, result) && canRound(store, result) &&
+         wide.isF32();
+}
+
+/// The type of a result that one kernel makes whole. What enters once does so
+/// before the result is rounded.
+Type NestExpander::getMadeType(StoreOp store, size_t result) {
+  Type type = getElementType(store.getBuffers()[result]);
+  Type wide = getWideType(store, result).getElementType();
+  return store.getOnce().empty() && isRoundable(wide, type) ? type : wide;
 }
 
 Value NestExpander::makeResult(StoreOp store, size_t result,
                                PlacementAttr placement) {
   Value buffer = store.getBuffers()[result];
   int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-  auto type = cast<BufferType>(buffer.getType());
-  BufferType wide = getWideType(store, result);
-  // What enters once does so before the result is rounded.
-  bool isWhole = store.getOnce().empty() &&
-                 isRoundable(wide.getElementType(), type.getElementType());
-  if ((isWhole || wide == type) &&
+  BufferType made = withElementType(cast<BufferType>(buffer.getType()),
+                                    getMadeType(store, result));
+  if (made == buffer.getType() &&
       isSamePlacement(program, placement,
                       program.getBinding(number).getBoundary()))
     return buffer;
-  return makeMemory(isWhole ? type : wide, 1, placement);
+  return makeMemory(made, 1, placement);
 }
 
 /// The type in which partial results wait: that of their sums, unless the
@@ -109,7 +120,7 @@ FailureOr<Type> NestExpander::getWaitingType(StoreOp store, size_t result) {
     return refuse("that is no rounding of what they are summed in");
   if (!canRound(store, result))
     return refuse("kernel '" + kernel + "' cannot round them");
-  if (!written.contains(store) || comesInPieces(buffer))
+  if (!written.contains(store) || comesInPieces(store, result))
     return refuse("several launches merge into one of them");
   return asked;
 }
@@ -124,9 +135,21 @@ LogicalResult NestExpander::startWaiting(StoreOp store, size_t result) {
   auto type =
       BufferType::get(nest.getContext(),
                       cast<BufferType>(buffer.getType()).getDims(), *element);
-  int64_t count = countPartials(buffer);
-  Value slots = makeMemory(type, count, placement);
-  waiting[buffer] = {slots, count};
+  Waiting held{{}, countPartials(buffer)};
+  bool fits = written.contains(store) && getReducedLevels(store).empty();
+  for (size_t i = 0; i < store.getBuffers().size(); ++i) {
+    FailureOr<Type> waits = getWaitingType(store, i);
+    if (failed(waits))
+      return failure();
+    fits &= *waits == getMadeType(store, i);
+  }
+  if (fits) {
+    findHome(store, result, held);
+    --held.count;
+  }
+  int64_t count = held.count;
+  Value slots = held.slots = makeMemory(type, count, placement);
+  waiting[buffer] = held;
   memory[buffer] = getReducedLevels(store).empty()
                        ? makeResult(store, result, placement)
                        : makeMemory(getWideType(store, result), 1, placement);
@@ -138,4 +161,42 @@ LogicalResult NestExpander::startWaiting(StoreOp store, size_t result) {
   builder.setInsertionPointToStart(loop.getBody());
   fillWithIdentity(store, result, getTileAt(slots, {}, loop.getInductionVar()));
   return success();
+}
+
+/// Where partial result `number` waits.
+Value NestExpander::getWaitingTile(Value buffer, Value number) {
+  const Waiting &held = waiting[buffer];
+  if (held.home < 0)
+    return getTile(held.slots, number);
+  Location loc = nest.getLoc();
+  auto compare = [&](arith::CmpIPredicate predicate, int64_t than) -> Value {
+    return arith::CmpIOp::create(builder, loc, predicate, number,
+                                 constant(than));
+  };
+  // Those after the one at home are one slot ahead; nothing is before slot 0.
+  Value isHome = compare(arith::CmpIPredicate::eq, held.home);
+  Value isAhead =
+      compare(arith::CmpIPredicate::uge, std::max<int64_t>(held.home, 1));
+  Value before = arith::SubIOp::create(builder, loc, number, constant(1));
+  Value slot = arith::SelectOp::create(builder, loc, isAhead, before, number);
+  Value home = getTile(memory[buffer]), waits = getTile(held.slots, slot);
+  return arith::SelectOp::create(builder, loc, isHome, home, waits);
+}
+
+/// Merges what waits of a store's results.
+void NestExpander::mergeWaiting(StoreOp store) {
+  SmallVector<Value> stacks, sums;
+  Waiting any;
+  for (Value buffer : store.getBuffers())
+    if (auto held = waiting.find(buffer); held != waiting.end()) {
+      any = held->second;
+      stacks.push_back(getTileAt(any.slots, {}, Value(), any.count));
+      sums.push_back(getTileAt(memory[buffer], {}));
+    }
+  if (stacks.empty())
+    return;
+  for (LaunchOp merge :
+       mergeAll(store, stacks, sums, /*overwrites=*/any.home < 0))
+    if (any.leavesOut)
+      leaveOut(store, any, merge);
 }

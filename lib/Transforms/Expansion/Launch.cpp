@@ -152,8 +152,9 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   }
   auto tiles = llvm::map_to_vector(
       targets, [](const LaunchTarget &target) { return target.tile; });
+  bool joined = !entersOnce(kernel) && joinsPieces(kernel);
   emitVariants(targets, [&](ArrayRef<bool> overwrites) {
-    LaunchOp::create(
+    auto launch = LaunchOp::create(
         builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, tiles,
         positions, kernel.getMaskAttr(),
         kernel->getAttrOfType<FloatAttr>("scale"),
@@ -162,6 +163,14 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
         llvm::is_contained(overwrites, true)
             ? builder.getDenseBoolArrayAttr(overwrites)
             : DenseBoolArrayAttr());
+    if (!joined)
+      return;
+    launch->setAttr("commir.joined", builder.getUnitAttr());
+    auto leavesOut = llvm::map_to_vector(
+        targets, [](const LaunchTarget &target) { return target.leavesOut; });
+    if (llvm::is_contained(leavesOut, true))
+      launch->setAttr("commir.leaves_out",
+                      builder.getDenseBoolArrayAttr(leavesOut));
   });
   return success();
 }
@@ -268,15 +277,7 @@ LogicalResult NestExpander::mergeOnce(StoreOp store) {
 /// brought to where the buffer lives outside.
 LogicalResult NestExpander::finishOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
-    SmallVector<Value> stacks, sums;
-    for (Value buffer : store.getBuffers())
-      if (auto held = waiting.find(buffer); held != waiting.end()) {
-        auto [slots, count] = held->second;
-        stacks.push_back(getTileAt(slots, {}, Value(), count));
-        sums.push_back(getTileAt(memory[buffer], {}));
-      }
-    if (!stacks.empty())
-      mergeAll(store, stacks, sums);
+    mergeWaiting(store);
     if (!getReducedLevels(store).empty())
       reduceOverRanks(store);
     if (failed(mergeOnce(store)))

@@ -125,6 +125,11 @@ struct Departure {
 struct Waiting {
   Value slots;
   int64_t count;
+  /// The number of the one that waits where the result is, and so has no slot;
+  /// -1 if none does.
+  int64_t home = -1;
+  /// Whether launches and the merge leave out the pieces that see nothing.
+  bool leavesOut = false;
 };
 
 /// Where a launch puts one of its results.
@@ -133,6 +138,7 @@ struct LaunchTarget {
   bool overwrites = false;  // when it is the first of all that merge there
   SmallVector<Value> turns; // these are 0 then
   Value unless = {};        // and this does not hold
+  bool leavesOut = false;   // what sees nothing stays as it is
 };
 
 /// Whether some cut of an axis falls within the groups of a dimension.
@@ -224,8 +230,8 @@ private:
                              ArrayRef<StringRef> axes,
                              MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
-  void mergeAll(StoreOp store, ArrayRef<Value> stacks, ArrayRef<Value> to,
-                bool overwrites = true);
+  SmallVector<LaunchOp> mergeAll(StoreOp store, ArrayRef<Value> stacks,
+                                 ArrayRef<Value> to, bool overwrites = true);
   /// Where the whole result of a store goes, in its own type if it can.
   Value makeResult(StoreOp store, size_t result, PlacementAttr placement);
   void whenTrue(Value condition, function_ref<void()> body);
@@ -308,14 +314,24 @@ private:
                   Value tile, Value part);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
+  LoopAttr getOnlyShift(StringRef axis);
+  void findHome(StoreOp store, size_t result, Waiting &held);
+  Value getPhase(const ShiftedLoop &shifted);
+  void leaveOut(StoreOp store, const Waiting &held, LaunchOp merge);
+  bool holdsWholeParts(Value buffer, StringRef axis);
+  /// Whether a kernel takes the pieces of its parts in one launch.
+  bool joinsPieces(KernelOp kernel);
   bool writesAll(StoreOp store);
   bool writesStep(StoreOp store, LoopAttr loop);
   int64_t countPartials(Value buffer);
-  bool comesInPieces(Value buffer);
+  bool comesInPieces(StoreOp store, size_t result);
   bool canRound(StoreOp store, size_t result);
   bool rounds(StoreOp store, size_t result);
   FailureOr<Type> getWaitingType(StoreOp store, size_t result);
+  Type getMadeType(StoreOp store, size_t result);
   LogicalResult startWaiting(StoreOp store, size_t result);
+  Value getWaitingTile(Value buffer, Value number);
+  void mergeWaiting(StoreOp store);
   BufferType getWideType(StoreOp store, size_t result);
   bool isDelivered(Value buffer, LoopAttr loop);
   LoopAttr getOnlyRound(StoreOp store);

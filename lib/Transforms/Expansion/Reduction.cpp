@@ -73,8 +73,11 @@ void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
 
 /// Merges stacks of partial results, and writes what they come to or merges
 /// that, too.
-void NestExpander::mergeAll(StoreOp store, ArrayRef<Value> stacks,
-                            ArrayRef<Value> to, bool overwrites) {
+SmallVector<LaunchOp> NestExpander::mergeAll(StoreOp store,
+                                             ArrayRef<Value> stacks,
+                                             ArrayRef<Value> to,
+                                             bool overwrites) {
+  SmallVector<LaunchOp> launches;
   auto kind = cast<MergeKindAttr>(*store.getMerge());
   auto emit = [&](StringRef kernel, ValueRange sources, ValueRange targets) {
     auto launch =
@@ -83,11 +86,12 @@ void NestExpander::mergeAll(StoreOp store, ArrayRef<Value> stacks,
     if (overwrites)
       launch.setOverwriteAttr(builder.getDenseBoolArrayAttr(
           SmallVector<bool>(targets.size(), true)));
+    launches.push_back(launch);
   };
   if (kind.getValue() == MergeKind::Sum) {
     for (auto [stack, target] : llvm::zip_equal(stacks, to))
       emit("sum_all", stack, target);
-    return;
+    return launches;
   }
   bool swapped = cast<OpResult>(store.getTiles()[0]).getResultNumber() == 1;
   SmallVector<Value> sources(stacks), targets(to);
@@ -96,6 +100,7 @@ void NestExpander::mergeAll(StoreOp store, ArrayRef<Value> stacks,
     std::swap(targets[0], targets[1]);
   }
   emit("softmax_merge_all", sources, targets);
+  return launches;
 }
 
 /// The placement once the ranks have merged: each reduced level has shared the

@@ -307,19 +307,22 @@ ShiftedLoop NestExpander::describeShift(LoopAttr loop) {
   return shifted;
 }
 
-LogicalResult NestExpander::emitRing(size_t at) {
-  LoopAttr loop = loops[at];
-  int64_t parts = loop.getParts();
-  ShiftedLoop shifted = describeShift(loop);
-  for (StringAttr level : getRingLevels(loop)) {
-    int64_t each = parts / mesh.getLevelSize(level);
+/// The part that this rank starts with, before it is wrapped.
+Value NestExpander::getPhase(const ShiftedLoop &shifted) {
+  Value phase;
+  for (StringAttr level : getRingLevels(shifted.loop)) {
+    int64_t each = shifted.parts / mesh.getLevelSize(level);
     Value term = each == 1 ? getRank(level) : mul(getRank(level), each);
-    shifted.phase = shifted.phase ? add(shifted.phase, term) : term;
+    phase = phase ? add(phase, term) : term;
   }
-  if (!shifted.phase)
-    shifted.phase = constant(shifted.offset);
-  else if (shifted.offset)
-    shifted.phase = add(shifted.phase, constant(shifted.offset));
+  if (!phase)
+    return constant(shifted.offset);
+  return shifted.offset ? add(phase, constant(shifted.offset)) : phase;
+}
+
+LogicalResult NestExpander::emitRing(size_t at) {
+  ShiftedLoop shifted = describeShift(loops[at]);
+  shifted.phase = getPhase(shifted);
   return emitSteps(at, shifted);
 }
 

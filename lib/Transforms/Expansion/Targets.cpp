@@ -120,8 +120,9 @@ LaunchTarget NestExpander::getTarget(KernelOp kernel, OpOperand &use) {
     target.tile = getTile(memory[buffer]);
     return target;
   }
-  target.tile = getTile(held->second.slots, number);
+  target.tile = getWaitingTile(buffer, number);
   target.turns.clear();
+  target.leavesOut = held->second.leavesOut;
   return target;
 }
 

@@ -247,6 +247,10 @@ ProgramLocalizer::fillForPieces(LaunchOp op, ArrayRef<Value> operands,
 }
 
 LogicalResult ProgramLocalizer::convert(LaunchOp op) {
+  if (op->hasAttr("commir.joined"))
+    return convertJoined(op, getAxisOf(op, "sq"), getAxisOf(op, "sk"));
+  if (auto madeBy = op->getAttrOfType<DictionaryAttr>("commir.made_by"))
+    return convertMergeOfPieces(op, madeBy);
   MaskAttr mask = op.getMask().value_or(MaskAttr());
   // The axes whose positions the mask speaks of.
   llvm::StringSet<> masked;

@@ -81,6 +81,9 @@ private:
   LogicalResult convert(PullStartOp op);
   LogicalResult convert(WaitOp op);
   LogicalResult convertInPieces(Operation &op);
+  /// A launch that takes its pieces of these axes together.
+  LogicalResult convertJoined(LaunchOp op, StringRef queryAxis,
+                              StringRef keyAxis);
   /// The bytes of a row of a tile: of all its dimensions but `axis`, whose
   /// divisor is set.
   Value getRowBytes(Location loc, TileType type, Value tile, AxisAttr axis,
@@ -131,6 +134,16 @@ private:
       ArrayRef<int64_t> documents,
       function_ref<void(ArrayRef<Value>, const llvm::StringMap<Value> &)> body,
       ArrayRef<int64_t> numbers = {});
+  /// A merge of what the steps of a ring made, piece by piece.
+  LogicalResult convertMergeOfPieces(LaunchOp op, DictionaryAttr madeBy);
+  /// The part of an axis that the first tile that has one asks for.
+  Range findAsked(ArrayRef<Value> operands, StringRef axis);
+  /// A tile without what lies outside of runs: from where in it, and how many.
+  Value takeRun(Value tile,
+                ArrayRef<std::pair<StringRef, std::pair<Value, Value>>> runs);
+  /// Fills what a launch leaves out, if there is some, along an axis.
+  void fillRest(Value output, StringRef axis, Value begin, Value end,
+                FloatAttr identity);
   /// Where a piece of what was asked for lies in what is held.
   Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
                        Value number);

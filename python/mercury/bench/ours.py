@@ -34,6 +34,12 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pull": (_PULL, ""),
         "pull, 2 chunks": (_PULL, ", chunks=2"),
     },
+    # The gradients of a rank's own keys come last: those of the other's travel meanwhile.
+    "attention-bwd": {
+        "pull, own last, merged once": (_PULL + "; {defer}", _DELIVER),
+        "pull, own first, merged once": (_PULL + "; {defer}", ", results=deliver"),
+        "pull, dQ merged once": (_PULL + "; {defer_dq}", ""),
+    },
     "ag-gemm": {"pull": (_AG_PULL, ""), "pull, 4 chunks": (_AG_PULL, ", chunks=4")},
     "gemm-rs": {
         "fetch, 2 chunks, bf16": (_RS, f"{_FETCH}, chunks=2"),
@@ -42,6 +48,19 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
 }
 _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "attention-bwd": {
+        "pull, 2 chunks": (_PULL, ", chunks=2"),
+        "pull, link in bf16": (_PULL + "; {defer_dq}", ", link=bf16"),
+        "ring, own last": (_RING, ", offset=1"),
+        "shifted-reduction, pull": (_REDUCTION, ", reads=pull"),
+        # dK and dV move with the keys, each in a way of its own.
+        "pull, deliver": (_PULL, ", results=deliver"),
+        "pull, own last, deliver": (_PULL, _DELIVER),
+        "pull, fetch": (_PULL, ", offset=1, results=fetch"),
+        "ring, deliver": (_RING, ", results=deliver"),
+        "pull, own last, bf16": (_PULL, ", offset=1, link=bf16"),
+        "pull, own last, deliver, bf16": (_PULL, f"{_DELIVER}, link=bf16"),
+    },
     "attention": {
         "pull, 4 chunks": (_PULL, ", chunks=4"),
         "pull, own last": (_PULL, ", offset=1"),
@@ -73,16 +92,6 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "travel, bf16": (_RS, f"{_TRAVEL}, link=bf16"),
         "travel, own first": (_RS, ""),
     },
-}
-# Of gradients dK and dV move with the keys, each in a way of its own.
-_BACKWARD: Mapping[str, tuple[str, str]] = {
-    "pull, deliver": (_PULL, ", results=deliver"),
-    "pull, own last, deliver": (_PULL, _DELIVER),
-    "pull, fetch": (_PULL, ", offset=1, results=fetch"),
-    "pull, deliver, merged once": (_PULL + "; {defer}", ", results=deliver"),
-    "ring, deliver": (_RING, ", results=deliver"),
-    "pull, own last, bf16": (_PULL, ", offset=1, link=bf16"),
-    "pull, own last, deliver, bf16": (_PULL, f"{_DELIVER}, link=bf16"),
 }
 _STRATEGIES = {
     "attention": (
@@ -150,9 +159,9 @@ def plans_of(
 
     kind = "attention" if isinstance(workload, Attention) else workload.operator
     base = strategies.get(_BOUNDARY[kind])
-    by_hand = {**_BY_HAND[kind], **(_WIDE[kind] if wide else {})}
-    if wide and isinstance(workload, Attention) and workload.backward:
-        by_hand |= _BACKWARD
+    is_backward = isinstance(workload, Attention) and workload.backward
+    table = f"{kind}-bwd" if is_backward else kind
+    by_hand = {**_BY_HAND[table], **(_WIDE[table] if wide else {})}
     for name in (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,):
         for layout, program in _programs(workload, name).items():
             try:
@@ -183,9 +192,16 @@ def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
         if any(dim.axis is not None and dim.axis.name == "sq" for dim in buffer.dims)
     ]
     shards = "; ".join(f"shard({name}, sq, {levels})" for name in results)
-    # Parts of O in the type of O, as kernels round them; gradients are sums, and stay wide.
-    defer = "defer(O, partial=bf16)" if "O" in results else "defer(dQ)"
-    return text.format(all=levels, more=more, shards=shards, defer=defer)
+    # Partial results in the type of the results, as libraries round them.
+    waits = ["O"] if "O" in results else ["dQ", "dK", "dV"]
+    defer = "; ".join(f"defer({name}, partial=bf16)" for name in waits)
+    return text.format(
+        all=levels,
+        more=more,
+        shards=shards,
+        defer=defer,
+        defer_dq="defer(dQ, partial=bf16)",
+    )
 
 
 def _programs(workload: Workload, name: str) -> dict[str, Program]:

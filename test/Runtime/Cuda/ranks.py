@@ -31,14 +31,15 @@ def product() -> mc.Program:
     return mc.programs.matmul(m=11, n=7, depth=5, dtype="f32")
 
 
-def ring(reads: str) -> mc.Schedule:
-    made = mc.Schedule(attention(mask="causal"), MESH).parallelize("sq", "gpu")
+def ring(reads: str, **settings: Any) -> mc.Schedule:
+    made = mc.Schedule(attention(mask="causal", **settings), MESH).parallelize("sq", "gpu")
     return made.shift("sk", by="sq", reads=reads)
 
 
 SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
     "ring-rotate": lambda: ring("rotate"),
     "ring-pull": lambda: ring("pull"),
+    "ring-zigzag": lambda: ring("pull", sk=13, layout={"sq": "zigzag", "sk": "zigzag"}),
     "ulysses": lambda: mc.strategies.get("ulysses").schedule(
         MESH, attention(sq=12, sk=18, group=1)
     ),

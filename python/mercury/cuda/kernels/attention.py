@@ -12,6 +12,7 @@ from .pieces import Piece, pieces
 
 __all__ = ["AttentionLibrary", "attention_backward", "attention_forward"]
 
+_UNBOUNDED = 1 << 40  # as masks are, and longer than any axis
 Tensor = Any  # PyTorch is not typed here
 
 
@@ -99,8 +100,9 @@ def attention_backward(library: AttentionLibrary) -> Callable[[DeviceLaunch], No
         for number, result in enumerate(results):
             if launch.overwrites(number) and not writes:
                 result.zero_()
-        # A query that saw no key has a log-sum-exp of -inf, and p = exp(s - lse) must be 0.
-        lse = torch.where(lse == -torch.inf, 1e30, lse)
+        if not _sees_first_key(launch):
+            # A query that saw no key has a log-sum-exp of -inf, and p = exp(s - lse) must be 0.
+            lse = torch.where(lse == -torch.inf, 1e30, lse)
         for piece in calls:
             rows, heads = slice(*piece.rows), slice(*piece.heads)
             keys, key_heads = slice(*piece.keys), slice(*piece.key_heads)
@@ -144,6 +146,11 @@ def _pieces(launch: DeviceLaunch) -> list[Piece]:
         left=launch.integer("left"),
         right=launch.integer("right"),
     )
+
+
+def _sees_first_key(launch: DeviceLaunch) -> bool:
+    """Say whether every query of the program sees the first of its keys."""
+    return launch.integer("right") >= 0 and launch.integer("left") >= _UNBOUNDED
 
 
 def _covered(calls: list[Piece]) -> int:

@@ -49,7 +49,8 @@ class Cudnn:
         torch = importlib.import_module("torch")
         if out is None or not _can_hold(out, q.dtype):
             out = torch.empty((*q.shape[:3], v.shape[3]), dtype=q.dtype, device=q.device)
-        if lse is None or lse.dtype != torch.float32:
+        # Rows of a longer tile are left to the caller to copy, as it is little.
+        if lse is None or lse.dtype != torch.float32 or not lse.is_contiguous():
             lse = torch.empty(
                 (q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32, device=q.device
             )

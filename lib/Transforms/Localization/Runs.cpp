@@ -1,0 +1,277 @@
+//===- Runs.cpp - Launches on runs of pieces ------------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A launch that was found to see the same takes runs of pieces; see Runs.h.
+// What it overwrites and leaves out becomes the merge's identity, unless what
+// reads it leaves that out, too: a merge of what the steps of a ring made
+// takes, of each piece, the slots of those steps that made it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Runs.h"
+#include "dialect/CommIR/KernelSignature.h"
+#include "lib/Transforms/Localization/ProgramLocalizer.h"
+
+using namespace mlir;
+using namespace mlir::commir;
+
+static ArrayRef<DimAttr> getDims(Value tile) {
+  return cast<TileType>(tile.getType()).getDims();
+}
+
+ProgramLocalizer::Range ProgramLocalizer::findAsked(ArrayRef<Value> operands,
+                                                    StringRef axis) {
+  for (Value tile : operands)
+    for (auto [dim, extent] :
+         llvm::zip_equal(getDims(tile), tiles.lookup(tile).extents))
+      if (!dim.isConstant() && dim.getAxis() == axis)
+        return extent.asked;
+  return {};
+}
+
+Value ProgramLocalizer::takeRun(
+    Value operand,
+    ArrayRef<std::pair<StringRef, std::pair<Value, Value>>> runs) {
+  const Tile &tile = tiles[operand];
+  if (tile.isEmpty)
+    return mapping.lookup(operand);
+  SmallVector<Value> offsets, sizes;
+  for (auto [dim, extent] : llvm::zip_equal(getDims(operand), tile.extents)) {
+    Value offset = extent.offset, size = extent.size;
+    for (const auto &[axis, run] : runs)
+      if (!dim.isConstant() && dim.getAxis() == axis) {
+        offset = add(offset, run.first);
+        size = run.second;
+      }
+    offsets.push_back(offset);
+    sizes.push_back(size);
+  }
+  return makeSubview(tile.frame, offsets, sizes);
+}
+
+void ProgramLocalizer::fillRest(Value output, StringRef axis, Value begin,
+                                Value end, FloatAttr identity) {
+  Location loc = program.getLoc();
+  Value size = sub(end, begin);
+  Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                     size, constant(0));
+  auto branch = scf::IfOp::create(builder, loc, some, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value tile = takeRun(output, {{axis, {begin, size}}});
+  FillOp::create(builder, loc, tile, identity);
+}
+
+LogicalResult ProgramLocalizer::convertJoined(LaunchOp op, StringRef queryAxis,
+                                              StringRef keyAxis) {
+  MaskAttr mask = *op.getMask();
+  SmallVector<Value> operands(op.getInputs());
+  llvm::append_range(operands, op.getOutputs());
+  for (Value operand : operands)
+    if (llvm::any_of(tiles.lookup(operand).extents,
+                     [](const Extent &extent) { return extent.inPieces; }))
+      return op.emitOpError() << "takes its pieces together, which do not lie "
+                                 "together in memory";
+  struct Side {
+    StringRef axis;
+    Value whole;
+    SmallVector<Piece> pieces;
+    SmallVector<Value> needed;
+    RunBuilder::Run run = {};
+  } sides[2] = {{queryAxis, {}, {}, {}}, {keyAxis, {}, {}, {}}};
+  RunBuilder runs{builder, op.getLoc()};
+  for (Side &side : sides) {
+    AxisAttr axis = program.getAxis(side.axis);
+    Range asked = findAsked(operands, side.axis);
+    side.whole = layouts.size(axis, asked);
+    for (int64_t i = 0, e = getPieces(axis, asked); i < e; ++i)
+      side.pieces.push_back(layouts.piece(axis, asked, constant(i)));
+    side.needed.resize(side.pieces.size());
+  }
+  auto orElse = [&](Value &held, Value value) {
+    held =
+        held ? arith::OrIOp::create(builder, op.getLoc(), held, value) : value;
+  };
+  for (auto [i, queries] : llvm::enumerate(sides[0].pieces)) {
+    for (auto [j, keys] : llvm::enumerate(sides[1].pieces)) {
+      Value seen = runs.sees(mask, queries, keys);
+      orElse(sides[0].needed[i], seen);
+      orElse(sides[1].needed[j], seen);
+    }
+  }
+  SmallVector<std::pair<StringRef, std::pair<Value, Value>>> taken;
+  for (Side &side : sides) {
+    side.run = runs.getRun(side.pieces, side.needed);
+    taken.push_back({side.axis, {side.run.local, side.run.size}});
+  }
+  SmallVector<Value> tilesOfRun, at;
+  for (Value operand : operands)
+    tilesOfRun.push_back(takeRun(operand, taken));
+  for (auto [letter, position] : llvm::zip(
+           KernelSignature::positions(op.getKernel()), op.getPositions())) {
+    if (letter.letter == "sq" || letter.letter == "sk") {
+      at.push_back(sides[letter.letter == "sq" ? 0 : 1].run.begin);
+      continue;
+    }
+    auto found = positions.find(position);
+    at.push_back(found == positions.end()
+                     ? mapping.lookup(position)
+                     : layouts.begin(found->second.axis, found->second.range,
+                                     found->second.divisor));
+  }
+  ValueRange all(tilesOfRun);
+  Value scratch = op.getScratch() ? mapping.lookup(op.getScratch()) : Value();
+  LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
+                   all.take_front(op.getInputs().size()),
+                   all.drop_front(op.getInputs().size()), at, mask,
+                   op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
+                   scratch, op.getOverwriteAttr());
+  auto leavesOut = op->getAttrOfType<DenseBoolArrayAttr>("commir.leaves_out");
+  for (auto [i, output] : llvm::enumerate(op.getOutputs())) {
+    if (!op.overwrites(i) || tiles[output].isEmpty ||
+        (leavesOut && leavesOut[i]))
+      continue;
+    FloatAttr identity = builder.getF64FloatAttr(
+        KernelSignature::getIdentity(op.getKernel(), i));
+    for (const Side &side : sides) {
+      if (llvm::none_of(getDims(output), [&](DimAttr dim) {
+            return !dim.isConstant() && dim.getAxis() == side.axis;
+          }))
+        continue;
+      Value end = add(side.run.local, side.run.size);
+      fillRest(output, side.axis, constant(0), side.run.local, identity);
+      fillRest(output, side.axis, end, side.whole, identity);
+    }
+  }
+  return success();
+}
+
+LogicalResult ProgramLocalizer::convertMergeOfPieces(LaunchOp op,
+                                                     DictionaryAttr madeBy) {
+  Location loc = op.getLoc();
+  auto number = [&](StringRef name) {
+    return madeBy.getAs<IntegerAttr>(name).getInt();
+  };
+  auto mask = madeBy.getAs<MaskAttr>("mask");
+  bool isOfQueries = madeBy.getAs<BoolAttr>("queries").getValue();
+  StringRef stays = madeBy.getAs<StringAttr>("stays").getValue();
+  AxisAttr own = program.getAxis(stays);
+  AxisAttr moves =
+      program.getAxis(madeBy.getAs<StringAttr>("moves").getValue());
+  int64_t parts = number("parts"), home = number("home");
+  SmallVector<Value> stacks(op.getInputs()), sums(op.getOutputs());
+  Range asked = findAsked(sums, stays);
+  SmallVector<Piece> pieces;
+  for (int64_t i = 0, e = getPieces(own, asked); i < e; ++i)
+    pieces.push_back(layouts.piece(own, asked, constant(i)));
+  Value slots = tiles[op.getInputs()[0]].extents.front().size;
+  RunBuilder runs{builder, loc};
+  auto choose = [&](Value condition, Value value, Value other) -> Value {
+    return arith::SelectOp::create(builder, loc, condition, value, other);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value a,
+                     Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  };
+  // For each piece the first slot that has it, then how many do.
+  SmallVector<Value> none(2 * pieces.size(), constant(0));
+  auto count =
+      scf::ForOp::create(builder, loc, constant(0), slots, constant(1), none);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(count.getBody());
+    Value slot = count.getInductionVar();
+    Value step =
+        choose(compare(arith::CmpIPredicate::sge, slot, constant(home)),
+               add(slot, constant(1)), slot);
+    Value ahead =
+        number("direction") == 1 ? step : sub(constant(2 * parts), step);
+    Value phase = mapping.lookup(op.getPositions()[0]);
+    Value part = arith::RemUIOp::create(builder, loc, add(ahead, phase),
+                                        constant(parts));
+    Range other{part, parts};
+    SmallVector<Value> needed(pieces.size());
+    for (int64_t j = 0, e = getPieces(moves, other); j < e; ++j) {
+      Piece seen = layouts.piece(moves, other, constant(j));
+      for (auto [i, piece] : llvm::enumerate(pieces)) {
+        Value sees = isOfQueries ? runs.sees(mask, piece, seen)
+                                 : runs.sees(mask, seen, piece);
+        needed[i] =
+            j == 0 ? sees : arith::OrIOp::create(builder, loc, needed[i], sees);
+      }
+    }
+    // What lies between two that are needed is made, too.
+    SmallVector<Value> from(needed), to(needed), next;
+    for (size_t i = 1; i < pieces.size(); ++i) {
+      from[i] = arith::OrIOp::create(builder, loc, from[i - 1], needed[i]);
+      size_t back = pieces.size() - 1 - i;
+      to[back] = arith::OrIOp::create(builder, loc, to[back + 1], needed[back]);
+    }
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      Value made = arith::AndIOp::create(builder, loc, from[i], to[i]);
+      Value first = count.getRegionIterArg(2 * i);
+      Value sofar = count.getRegionIterArg(2 * i + 1);
+      Value isFirst = arith::AndIOp::create(
+          builder, loc, made,
+          compare(arith::CmpIPredicate::eq, sofar, constant(0)));
+      next.push_back(choose(isFirst, slot, first));
+      next.push_back(choose(made, add(sofar, constant(1)), sofar));
+    }
+    scf::YieldOp::create(builder, loc, next);
+  }
+  auto emit = [&](Value offset, Value size, Value first, Value several) {
+    SmallVector<Value> operands;
+    for (Value operand : llvm::concat<const Value>(stacks, sums)) {
+      const Tile &tile = tiles[operand];
+      bool isStack = operands.size() < stacks.size();
+      SmallVector<Value> offsets, sizes;
+      for (auto [i, dim] : llvm::enumerate(getDims(operand))) {
+        const Extent &extent = tile.extents[i];
+        bool isSlot = isStack && i == 0;
+        bool isRows = !dim.isConstant() && dim.getAxis() == stays;
+        offsets.push_back(isSlot   ? first
+                          : isRows ? add(extent.offset, offset)
+                                   : extent.offset);
+        sizes.push_back(isSlot ? several : isRows ? size : extent.size);
+      }
+      operands.push_back(tile.isEmpty
+                             ? mapping.lookup(operand)
+                             : makeSubview(tile.frame, offsets, sizes));
+    }
+    ValueRange all(operands);
+    auto merge = LaunchOp::create(builder, loc, op.getKernelAttr(),
+                                  all.take_front(stacks.size()),
+                                  all.drop_front(stacks.size()));
+    if (op.getOverwriteAttr())
+      merge.setOverwriteAttr(op.getOverwriteAttr());
+  };
+  // One merge where all pieces are of the same slots; none where they have
+  // none.
+  Value same = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  for (size_t i = 2; i < count.getNumResults(); ++i)
+    same = arith::AndIOp::create(builder, loc, same,
+                                 compare(arith::CmpIPredicate::eq,
+                                         count.getResult(i),
+                                         count.getResult(i % 2)));
+  auto branch = scf::IfOp::create(builder, loc, same, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  auto whenSome = [&](Value offset, Value size, size_t piece) {
+    Value several = count.getResult(2 * piece + 1);
+    auto some = scf::IfOp::create(
+        builder, loc, compare(arith::CmpIPredicate::sgt, several, constant(0)),
+        /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard inside(builder);
+    builder.setInsertionPointToStart(some.thenBlock());
+    emit(offset, size, count.getResult(2 * piece), several);
+  };
+  builder.setInsertionPointToStart(branch.thenBlock());
+  whenSome(constant(0), layouts.size(own, asked), 0);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  for (auto [i, piece] : llvm::enumerate(pieces))
+    whenSome(piece.local, sub(piece.end, piece.begin), i);
+  return success();
+}
