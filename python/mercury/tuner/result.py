@@ -33,6 +33,8 @@ class Choice:
         Its schedule in one line.
     fingerprint
         Of the schedule; see `Space`.
+    family
+        The same for schedules that differ in the direction of their rings alone.
     sentence
         What it does.
     plain
@@ -49,6 +51,7 @@ class Choice:
 
     recipe: str
     fingerprint: str
+    family: str
     sentence: str
     plain: bool
     costs: PlanCosts
@@ -141,12 +144,16 @@ class TuneResult:
     chosen
         The fastest plan that ran right.
     runner_up
-        The next one; None when there is no other.
+        The next one that differs in more than the direction of its rings; None when there is
+        no other.
     plain
         The fastest of plain library calls; None when none fits.
     pareto
         Plans that no other beats in latency, memory and sensitivity to a slower link, the
         fastest first.
+    untried
+        Plans of that set which were simulated only: the search ended before their trial.
+        They are never run in place of another.
     measured
         Whether costs were measured, or the plans; else they are predicted.
     cost
@@ -185,6 +192,7 @@ class TuneResult:
     from_cache: bool = False
     links: tuple[LinkSpeed, ...] = ()
     cloud: tuple[tuple[float, int], ...] = ()
+    untried: tuple[Choice, ...] = ()
 
     @property
     def schedule(self) -> Schedule:
@@ -255,12 +263,14 @@ class TuneResult:
         if self.plain is not None:
             own = named.get(self.plain.fingerprint)
             named[self.plain.fingerprint] = f"{own}, plain" if own else "plain"
-        for choice in self.plans:
+        named |= {each.fingerprint: "simulated only" for each in self.untried}
+        for choice in (*self.plans, *self.untried):
             costs = choice.costs
+            seen = choice.measured_s
             rows.append(
                 (
                     named.get(choice.fingerprint, "pareto"),
-                    *([format_seconds(choice.measured_s or 0)] if timed else []),
+                    *(["-" if seen is None else format_seconds(seen)] if timed else []),
                     format_seconds(costs.latency),
                     f"{costs.error:.0%}",
                     format_seconds(costs.exposed),
@@ -299,6 +309,13 @@ class TuneResult:
         ended = {"complete": "all of them", "time limit": "until the time limit"}
         where = "found in the cache" if self.from_cache else ended.get(self.ended, self.ended)
         lines.append(f"searched {where}, {self.seconds:.1f} s")
+        if self.untried:
+            many = len(self.untried) > 1
+            lines.append(
+                f"{len(self.untried)} plan{'s' if many else ''} of the Pareto set "
+                f"{'were' if many else 'was'} simulated only: the search ended before their "
+                "trial; give more time to have them tried"
+            )
         return lines
 
     def _agreement(self) -> list[str]:
@@ -349,6 +366,7 @@ class TuneResult:
             "runner_up": plan(self.runner_up),
             "plain": plan(self.plain),
             "pareto": [plan(choice) for choice in self.pareto],
+            "untried": [plan(choice) for choice in self.untried],
             "counts": json.loads(json.dumps(asdict(self.counts))),
             "ended": self.ended,
             "seconds": self.seconds,
@@ -376,6 +394,7 @@ class TuneResult:
             runner_up=choice(value["runner_up"]),
             plain=choice(value["plain"]),
             pareto=tuple(Choice.from_json(each) for each in value["pareto"]),
+            untried=tuple(Choice.from_json(each) for each in value["untried"]),
             measured=value["measured"],
             cost=value["cost"],
             counts=Counts(**value["counts"]),

@@ -180,7 +180,8 @@ class Search:
             return False
         least = bound.of(candidate, self.topology).latency
         faster = [each for each in self.choices if each.costs.latency < least]
-        if len(faster) < self._top:
+        # The runner-up is of another family than the winner.
+        if len(faster) < self._top or len({each.family for each in faster}) < 2:
             return False
         slow = max(
             bound.of(candidate, self._slower(name)).latency for name in self._links(candidate)
@@ -209,6 +210,7 @@ class Search:
         return Choice(
             recipe=candidate.recipe,
             fingerprint=candidate.fingerprint,
+            family=self.space.family(candidate),
             sentence=sentence(candidate.placed),
             plain=is_plain(candidate.placed),
             costs=costs,
@@ -231,11 +233,17 @@ class Search:
         return choice.fingerprint in self._right
 
     def finalists(self) -> list[Choice]:
-        """Give the plans that the result names: the fastest, the plain one, the Pareto set."""
+        """Give the plans that a result names: the fastest, another, a plain one, Pareto's."""
         best = self.best()
         plain = [each for each in best if each.plain][:1]
-        named = [*best[: self._top], *plain, *self.front(best)]
+        # All of the fastest may be one plan that turns its rings one way or the other.
+        other = [each for each in best if each.family != best[0].family][:1]
+        named = [*best[: self._top], *other, *plain, *self.front(best)]
         return list({each.fingerprint: each for each in named}.values())
+
+    def untried(self) -> list[Choice]:
+        """Give the plans of the Pareto set that there was no time to try."""
+        return [each for each in self.front(self.best()) if not self.is_right(each)]
 
     @staticmethod
     def front(choices: list[Choice]) -> list[Choice]:

@@ -34,7 +34,7 @@ from ..errors import ScheduleError
 from ..schedule import Schedule
 from ..schedule.recipe import Call
 from .arrangement import arrangements
-from .canonical import fingerprint
+from .canonical import family, fingerprint
 from .facts import Facts
 from .placed import Placed, read_placed
 from .placement import Style, operands, place_calls, placements
@@ -183,6 +183,10 @@ class Space:
         """Give the fingerprint that a schedule of this program and mesh has in the space."""
         placed = read_placed(schedule)
         return fingerprint(placed, self._links_of(placed))
+
+    def family(self, candidate: Candidate) -> str:
+        """Give what a schedule of the space shares with those that differ in direction."""
+        return family(candidate.placed, self._links_of(candidate.placed))
 
     def _links_of(self, placed: Placed) -> dict[str, str]:
         """Give the links of levels that somebody else named: by their ranks."""
