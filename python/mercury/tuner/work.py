@@ -11,9 +11,10 @@ import numpy as np
 from ..dsl import Mask
 from ..dsl.nodes import Dim, Kernel, Store, Tile
 from ..topology import KernelCurve, Machine, Work
-from .memory import DTYPE_BYTES, shard_intervals, shard_lengths
+from .memory import shard_intervals, shard_lengths
 from .placed import Loop, Placed
 from .space import Candidate
+from .widths import DTYPE_BYTES
 
 __all__ = ["is_masked", "least_compute_seconds", "visible_share"]
 
