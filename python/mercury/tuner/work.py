@@ -105,7 +105,7 @@ def _kernel(
     else:
         # Of a kernel that is not known: every operand once through memory.
         moved = sum(tiles.elements(tile) * DTYPE_BYTES[tile.dtype] for tile in kernel.inputs)
-        return tiles.steps * moved / machine.copy_rate
+        return tiles.steps * moved / machine.fastest_move
     if not tiles.even:
         return _fastest(curve, work.flops * tiles.steps)
     one = curve.seconds(work)
@@ -126,7 +126,7 @@ def _merges(store: Store, loops: tuple[Loop, ...], tiles: _Tiles, machine: Machi
         return 0.0
     elements = sum(tiles.elements(each) for each in store.tiles)
     merges = tiles.steps - tiles.steps / reducing
-    return merges * elements * _LEAST_BYTES / machine.copy_rate
+    return merges * elements * _LEAST_BYTES / machine.fastest_move
 
 
 def visible_share(
