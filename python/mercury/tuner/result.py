@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..dsl import Mesh, Program
@@ -19,6 +20,7 @@ from .quantity import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from ..cuda.plan import CudaPlan
+    from ..cuda.session import Session
 
 __all__ = ["Choice", "Counts", "TuneResult", "select_stored"]
 
@@ -204,7 +206,11 @@ class TuneResult:
         return Schedule(self.program, self.mesh, self.boundary).apply(choice.recipe)
 
     def compile(
-        self, target: str = "sim", observed: Observed | None = None, vote: Vote = alone
+        self,
+        target: str = "sim",
+        observed: Observed | None = None,
+        vote: Vote = alone,
+        session: Session | None = None,
     ) -> Plan | CudaPlan:
         """Compile the chosen schedule, or the next safe one where the machine is another.
 
@@ -218,13 +224,22 @@ class TuneResult:
         vote
             Exchanges a text between ranks, when many compile together: then all take the
             same plan, the one for the worst of them.
+        session
+            Of the GPUs that it will run on. The memory that is free there is asked for, where
+            ``observed`` does not say, and the session's ranks vote. Ask before the shards are
+            allocated: a plan's memory counts them.
 
         Raises
         ------
         TuneError
             When no plan fits into what memory is free.
         """
-        taken = self.select((observed or Observed()).agreed(vote))
+        seen = observed or Observed()
+        if session is not None:
+            if seen.free_bytes is None:
+                seen = replace(seen, free_bytes=session.free_bytes())
+            vote = partial(session.gather, "assumptions")
+        taken = self.select(seen.agreed(vote))
         if taken.note:
             warnings.warn(taken.note, TuneWarning, stacklevel=2)
         return self.schedule_of(taken.choice).compile(target)
