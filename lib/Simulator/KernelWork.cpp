@@ -91,13 +91,19 @@ KernelWork mlir::commir::simulator::getWork(LaunchOp launch,
   }
   if (kernel == "attention_fwd" || kernel == "attention_bwd") {
     work = getAttention(launch, event, kernel == "attention_bwd");
-    // A library hands its result over in the type of its operands; merging
-    // reads that and the result, and writes the result.
+    // A library hands its results over in the type of its operands, except for
+    // log-sum-exps. Merging reads that and the result, and writes the result.
+    if (work.flops <= 0)
+      return work;
     int64_t width = event.inputs[0].elementBytes;
-    for (auto [i, box] : llvm::enumerate(event.outputs))
-      if (work.flops > 0 && merges(i))
-        work.bytes += static_cast<double>(box.getElements()) *
-                      (width + 2 * box.elementBytes);
+    for (auto [i, box] : llvm::enumerate(event.outputs)) {
+      double elements = box.getElements();
+      bool isSum = kernel == "attention_fwd" && i == 1;
+      if (merges(i))
+        work.bytes += elements * (width + 2 * box.elementBytes);
+      else if (!isSum && box.elementBytes > width)
+        work.widened += elements * (width + box.elementBytes);
+    }
     return work;
   }
   for (const MemoryBox &box : event.inputs)

@@ -83,7 +83,7 @@ void Engine::startExchange(int32_t number) {
   const Task &task = *operation.task;
   if (task.to == lane.rank || task.from == lane.rank) {
     // A rank that keeps what it sends copies it.
-    clock.set(clock.now + machine.getCopySeconds(2.0 * task.bytes),
+    clock.set(clock.now + machine.getMoveSeconds("copy", 2.0 * task.bytes),
               Alarm::Kind::LaneEnds, number);
     return;
   }
@@ -151,7 +151,7 @@ void Engine::startPull(int32_t number) {
   Lane &lane = lanes[number];
   const Task &task = *lane.queue[lane.front].task;
   if (task.from == lane.rank) {
-    clock.set(clock.now + machine.getCopySeconds(2.0 * task.bytes),
+    clock.set(clock.now + machine.getMoveSeconds("copy", 2.0 * task.bytes),
               Alarm::Kind::LaneEnds, number);
     return;
   }

@@ -60,12 +60,14 @@ double LinkCurve::getSeconds(double bytes) const {
 bool KernelWork::operator==(const KernelWork &other) const {
   auto fields = [](const KernelWork &work) {
     return std::tie(work.flops, work.rows, work.columns, work.batch,
-                    work.masked, work.bytes);
+                    work.masked, work.bytes, work.widened);
   };
   return fields(*this) == fields(other);
 }
 
-double KernelCurve::getRate(double flops) const {
+double KernelCurve::getRate(double flops, double total) const {
+  if (total > flops)
+    return std::min(getRate(flops), getRate(total));
   if (flops <= points.front().first)
     return points.front().second;
   if (flops >= points.back().first)
@@ -82,8 +84,8 @@ double KernelCurve::getEfficiency(const KernelWork &work) const {
   return blocks <= 0 ? 1 : blocks / (units * std::ceil(blocks / units));
 }
 
-double KernelCurve::getSeconds(const KernelWork &work) const {
-  double rate = getRate(work.flops) * getEfficiency(work);
+double KernelCurve::getSeconds(const KernelWork &work, double total) const {
+  double rate = getRate(work.flops, total) * getEfficiency(work);
   return overhead + work.flops / (rate * (work.masked ? masked : 1));
 }
 
@@ -92,17 +94,23 @@ const KernelCurve &Machine::getKernel(StringRef name) const {
   return found == kernels.end() ? kernels.find("*")->second : found->second;
 }
 
-double Machine::getCopySeconds(double bytes) const {
-  return getKernel("*").overhead + bytes / copyRate;
+double Machine::getMoveSeconds(StringRef kind, double bytes) const {
+  auto found = moves.find(kind);
+  double rate = found == moves.end() ? copyRate : found->second.getRate(bytes);
+  return getKernel("*").overhead + bytes / rate;
 }
 
-double Machine::getSeconds(StringRef kernel, const KernelWork &work) const {
+double Machine::getSeconds(StringRef kernel, const KernelWork &work,
+                           double total) const {
   if (work.flops <= 0)
-    return getCopySeconds(work.bytes);
-  double seconds = getKernel(kernel).getSeconds(work);
-  // A merge is a kernel of its own.
-  return work.bytes > 0 ? seconds + launch + getCopySeconds(work.bytes)
-                        : seconds;
+    return getMoveSeconds(kernel, work.bytes);
+  double seconds = getKernel(kernel).getSeconds(work, total);
+  // A merge is a kernel of its own, and so is a copy.
+  if (work.bytes > 0)
+    seconds += launch + getMoveSeconds(("merge_" + kernel).str(), work.bytes);
+  if (work.widened > 0)
+    seconds += launch + getMoveSeconds("copy", work.widened);
+  return seconds;
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,18 +118,22 @@ double Machine::getSeconds(StringRef kernel, const KernelWork &work) const {
 //===----------------------------------------------------------------------===//
 
 /// Points are `[[x, y], ...]`, one at least.
-static bool mapPoints(json::ObjectMapper &object, Points &points,
-                      json::Path at) {
-  std::vector<std::vector<double>> rows;
-  if (!object.map("points", rows))
-    return false;
+static bool setPoints(const std::vector<std::vector<double>> &rows,
+                      Points &points, json::Path at) {
   for (const std::vector<double> &row : rows)
     if (row.size() == 2)
       points.emplace_back(row[0], row[1]);
   if (!rows.empty() && points.size() == rows.size())
     return true;
-  at.field("points").report("expected pairs of numbers");
+  at.report("expected pairs of numbers");
   return false;
+}
+
+static bool mapPoints(json::ObjectMapper &object, Points &points,
+                      json::Path at) {
+  std::vector<std::vector<double>> rows;
+  return object.map("points", rows) &&
+         setPoints(rows, points, at.field("points"));
 }
 
 namespace mlir::commir::simulator {
@@ -175,15 +187,20 @@ static bool fromJSON(const json::Value &value, Machine &machine,
                      json::Path at) {
   json::ObjectMapper object(value, at);
   std::map<std::string, KernelCurve> kernels;
+  std::map<std::string, std::vector<std::vector<double>>> moves;
   if (!object || !object.map("copy_rate", machine.copyRate) ||
       !object.map("launch", machine.launch) ||
       !object.map("join", machine.join) ||
       !object.map("lane_for_each_group", machine.laneForEachGroup) ||
-      !object.map("kernels", kernels) || !object.map("links", machine.links) ||
+      !object.map("kernels", kernels) || !object.map("moves", moves) ||
+      !object.map("links", machine.links) ||
       !object.map("levels", machine.levels))
     return false;
   for (auto &[name, curve] : kernels)
     machine.kernels[name] = curve;
+  for (auto &[name, rows] : moves)
+    if (!setPoints(rows, machine.moves[name].points, at.field("moves")))
+      return false;
   if (!kernels.count("*")) {
     at.field("kernels").report("expected a curve '*' of other kernels");
     return false;

@@ -71,6 +71,8 @@ struct KernelWork {
   /// Bytes through memory: of kernels without arithmetic all that they read and
   /// write, of others what merging into their results adds.
   double bytes = 0;
+  /// Likewise, of copying what a library wrote into results of a wider type.
+  double widened = 0;
 
   bool operator==(const KernelWork &other) const;
 };
@@ -82,9 +84,11 @@ struct KernelCurve {
   int64_t blockRows = 1, blockColumns = 0, units = 1;
   double overhead = 0, masked = 1;
 
-  double getRate(double flops) const;
+  /// A launch of so many flops, of `total` in the whole plan. Clocks fall under
+  /// load: many launches keep no more speed than one of all their work.
+  double getRate(double flops, double total = 0) const;
   double getEfficiency(const KernelWork &work) const;
-  double getSeconds(const KernelWork &work) const;
+  double getSeconds(const KernelWork &work, double total) const;
 };
 
 struct Machine {
@@ -96,16 +100,20 @@ struct Machine {
   /// Whether each group has a lane of messages of its own.
   bool laneForEachGroup = false;
   llvm::StringMap<KernelCurve> kernels;
+  /// By what moves them: bytes read and written, and their rate.
+  llvm::StringMap<KernelCurve> moves;
   std::vector<Link> links;
   /// The link of each level of the mesh.
   std::vector<int64_t> levels;
 
   const KernelCurve &getKernel(llvm::StringRef name) const;
-  /// The time of a launch on a device that does nothing else.
-  double getSeconds(llvm::StringRef kernel, const KernelWork &work) const;
-  /// The time to fill, copy, pack or round so many bytes, read and write
-  /// counted.
-  double getCopySeconds(double bytes) const;
+  /// The time of a launch on a device that does nothing else; `total` flops of
+  /// the kernel are in the plan of a rank.
+  double getSeconds(llvm::StringRef kernel, const KernelWork &work,
+                    double total) const;
+  /// The time to fill, copy, pack, round or merge so many bytes, read and write
+  /// counted; "merge_attention_fwd" merges what that kernel's library made.
+  double getMoveSeconds(llvm::StringRef kind, double bytes) const;
 
   /// Reads the JSON that `mercury.simulator` writes.
   static llvm::Expected<Machine> parse(llvm::StringRef json);

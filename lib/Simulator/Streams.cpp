@@ -17,17 +17,34 @@ double Simulation::getExposed() const {
   return std::max(0.0, seconds - most);
 }
 
+/// The flops of each kernel on the rank that has most of it.
+static llvm::StringMap<double> getMostFlops(const Workload &workload) {
+  llvm::StringMap<double> most;
+  for (const std::vector<Task> &tasks : workload.ranks) {
+    llvm::StringMap<double> own;
+    for (const Task &task : tasks)
+      if (task.kind == Task::Kind::Compute)
+        own[workload.sites[task.site].name] +=
+            workload.works[task.index].kernel.flops;
+    for (const auto &entry : own)
+      most[entry.first()] = std::max(most[entry.first()], entry.second);
+  }
+  return most;
+}
+
 Engine::Engine(const Workload &workload, const Machine &machine,
                bool recordSpans)
     : workload(workload), machine(machine), recordSpans(recordSpans),
       network(machine, workload, clock) {
   int64_t ranks = workload.getNumRanks();
+  llvm::StringMap<double> flops = getMostFlops(workload);
   for (const Work &work : workload.works) {
     const std::string &kernel = workload.sites[work.site].name;
-    workSeconds.push_back(machine.launch +
-                          (work.isCopy
-                               ? machine.getCopySeconds(work.kernel.bytes)
-                               : machine.getSeconds(kernel, work.kernel)));
+    double seconds =
+        work.isCopy
+            ? machine.getMoveSeconds(kernel, work.kernel.bytes)
+            : machine.getSeconds(kernel, work.kernel, flops.lookup(kernel));
+    workSeconds.push_back(machine.launch + seconds);
   }
   result.busy.assign(ranks, 0);
   streams.resize(ranks);

@@ -37,7 +37,7 @@ struct HashWork {
     const KernelWork &kernel = work.kernel;
     size_t hash = work.site;
     for (double field : {kernel.flops, kernel.rows, kernel.columns,
-                         kernel.batch, kernel.bytes})
+                         kernel.batch, kernel.bytes, kernel.widened})
       hash = llvm::hash_combine(hash, std::hash<double>()(field));
     return hash;
   }

@@ -32,7 +32,7 @@ inline Message toMessage(MlirDiagnostic diagnostic) {
   return message;
 }
 
-/// Collects the errors that a context reports while it lives.
+/// Collects the errors and remarks that a context reports while it lives.
 class ErrorCollector {
 public:
   explicit ErrorCollector(MlirContext context) : context(context) {
@@ -43,18 +43,21 @@ public:
   ErrorCollector(const ErrorCollector &) = delete;
 
   std::vector<Message> take() { return std::move(messages); }
+  std::vector<Message> takeRemarks() { return std::move(remarks); }
 
 private:
   static MlirLogicalResult handle(MlirDiagnostic diagnostic, void *self) {
+    auto *collector = static_cast<ErrorCollector *>(self);
     if (mlirDiagnosticGetSeverity(diagnostic) == MlirDiagnosticError)
-      static_cast<ErrorCollector *>(self)->messages.push_back(
-          toMessage(diagnostic));
+      collector->messages.push_back(toMessage(diagnostic));
+    if (mlirDiagnosticGetSeverity(diagnostic) == MlirDiagnosticRemark)
+      collector->remarks.push_back(toMessage(diagnostic));
     return mlirLogicalResultSuccess();
   }
 
   MlirContext context;
   MlirDiagnosticHandlerID handler;
-  std::vector<Message> messages;
+  std::vector<Message> messages, remarks;
 };
 } // namespace mercury
 

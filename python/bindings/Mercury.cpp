@@ -111,10 +111,12 @@ NB_MODULE(_mercury, m) {
         std::vector<Message> messages = errors.take();
         if (!problem.empty())
           messages.push_back({{"", problem}});
-        return std::make_pair(mlirLogicalResultIsSuccess(ran), messages);
+        return std::make_tuple(mlirLogicalResultIsSuccess(ran), messages,
+                               errors.takeRemarks());
       },
       nb::arg("module"), nb::arg("pipeline"),
-      "Runs a pass pipeline on the module in place: (succeeded, diagnostics).");
+      "Runs a pass pipeline on the module in place: (succeeded, errors, "
+      "remarks).");
 
   m.def(
       "check_plans",

@@ -38,6 +38,7 @@ def choice(recipe, latency, memory, node=0.0, slow=None):
     return Choice(
         recipe=recipe,
         fingerprint=recipe,
+        family=recipe,
         sentence=recipe,
         plain=recipe == "plain",
         costs=PlanCosts(

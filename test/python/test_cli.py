@@ -30,6 +30,16 @@ def test_run_compares_with_float64():
     assert printed.count("right") == 2
 
 
+def test_run_prints_what_the_compiler_remarks():
+    printed = mercury(
+        *("run", "matmul", "--mesh", "gpu=3", "--set", "m=9,n=9,depth=9"),
+        *("--recipe", "parallelize(i, gpu); shard(A, k, gpu); shift(k, by=i)"),
+    )
+    assert printed.count("remark      'A' is exchanged whole before the loops (R8)") == 1
+    quiet = mercury("run", "matmul", "--strategy", "ag-gemm", "--set", "m=9,n=9,depth=9")
+    assert "remark" not in quiet
+
+
 def test_run_takes_a_program_of_the_user(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import mercury as mc\n\n"

@@ -95,6 +95,12 @@ def test_a_plan_runs_and_replays_with_new_data(
     check(start(case, ranks, driver, tmp_path / "store"))
 
 
+def test_a_rank_without_memory_makes_all_take_the_next_plan(
+    driver: Path, tmp_path: Path
+) -> None:
+    check(start("assumptions", 2, driver, tmp_path / "store"))
+
+
 def test_two_plans_share_a_session(driver: Path, tmp_path: Path) -> None:
     check(start("two-plans", 2, driver, tmp_path / "store"))
 

@@ -6,6 +6,7 @@ import pytest
 from mercury.bench.errors import BenchError
 from mercury.bench.kernels import KernelPoint, kernel_table
 from mercury.bench.links import LinkPoint, link_table
+from mercury.bench.moves import moved_bytes, plan_that_moves
 from mercury.bench.probe import Facts, kernel_curve, topology_of
 from mercury.topology import TopologyError, Work, dump, load, presets, write
 
@@ -107,6 +108,43 @@ def test_a_probed_topology_reads_back(tmp_path):
     assert link.error == pytest.approx(0.04)
     assert "push" not in link.transports
     assert 'measured "here"' in read.sources[0]
+
+
+def test_moves_and_what_messages_take_of_kernels_are_written(tmp_path):
+    launch = 2e-6
+    moves = [
+        point("move softmax_merge_all", Work(flops=size, rows=1), size / rate + 2 * launch)
+        for size, rate in ((1e9, 2e12), (1e8, 1e12))
+    ]
+    made = topology_of(
+        FACTS, kernels(launch=launch) + moves, links(), {"gpu": {"p2p": 0.7, "collective": 0.2}}
+    )
+    assert "softmax_merge_all" in kernel_table(moves)
+    write(made, tmp_path / "mine.toml")
+    read = load(tmp_path / "mine.toml")
+    assert list(read.machine.moves) == ["softmax_merge_all"]
+    expected = [(1e8, 1e12), (1e9, 2e12)]
+    for got, wanted in zip(read.machine.moves["softmax_merge_all"], expected, strict=True):
+        assert got == pytest.approx(wanted, rel=1e-3)
+    link = read.links[0]
+    assert (link.curve("p2p").slowdown, link.curve("collective").slowdown) == (0.7, 0.2)
+    assert link.curve("pull").slowdown == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        # Two parts of 2 bytes and their sums are read, one and its sums are written.
+        ("softmax_merge_all", 64 * 32 * (128 * (2 * 2 + 2) + 3 * 4)),
+        # Two sums of 4 bytes are read, one of 2 is written.
+        ("sum_all", 64 * 32 * 128 * (2 * 4 + 2)),
+        # A sum of 4 bytes becomes one of 2.
+        ("copy", 64 * 32 * 128 * (4 + 2)),
+    ],
+)
+def test_the_plans_that_moves_are_measured_by_do_nothing_else(kind, expected):
+    assert moved_bytes(plan_that_moves(kind, 1, 64)) == {kind: expected}
+    assert moved_bytes(plan_that_moves("", 1, 64)) == {}
 
 
 def test_a_pair_that_is_faster_alone_shares_its_link():

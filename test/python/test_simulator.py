@@ -30,7 +30,7 @@ def link(name, size, *, latency=0.0, slowdown=0.0, rate=10 * GB, **settings):
     return Link(name=name, size=size, transports=transports, **settings)
 
 
-def machine(*links, launch=0.0, join=0.0, message_lanes="one", **kernels):
+def machine(*links, launch=0.0, join=0.0, message_lanes="one", moves=None, **kernels):
     """Kernels do a flop in a nanosecond, memory a byte."""
     curves = {"*": KernelCurve(points=((1, 1e9),)), **kernels}
     rank = Machine(
@@ -41,6 +41,7 @@ def machine(*links, launch=0.0, join=0.0, message_lanes="one", **kernels):
         kernels=curves,
         join=join,
         message_lanes=message_lanes,
+        moves=moves or {},
     )
     return Topology(name="test", machine=rank, links=links)
 
@@ -72,20 +73,54 @@ def test_kernels_follow_one_another_with_gaps():
     assert [s.bytes for s in found.spans if s.kind == "copy"] == [6000]
 
 
-def test_a_merge_costs_its_bytes_and_overwriting_does_not():
+def test_a_merge_costs_its_bytes_and_overwriting_only_what_it_widens():
     """The partial result is read in the operands' type, the result read and written."""
 
-    def run(overwrite):
+    def run(overwrite, dtype="f32", **figures):
         plan = HandPlan(gpu=1)
         q, k = plan.tile(1, 8, 2, 4), plan.tile(1, 16, 2, 4)
-        out = [plan.tile(1, 8, 2, 4, dtype="f32"), plan.tile(1, 2, 8, dtype="f32")]
+        out = [plan.tile(1, 8, 2, 4, dtype=dtype), plan.tile(1, 2, 8, dtype="f32")]
         plan.launch("attention_fwd", [q, k, k], out, overwrite)
-        return plan.simulate(machine(link("gpu", 1))).time_s
+        return plan.simulate(machine(link("gpu", 1), **figures)).time_s
 
     flops = 2 * 2 * 8 * 16 * (4 + 4)
     merged = (8 * 2 * 4 + 2 * 8) * (2 + 4 + 4)
-    assert run(overwrite=True) == pytest.approx(flops * 1e-9)
+    assert run(overwrite=True, dtype="bf16") == pytest.approx(flops * 1e-9)
+    # A library writes the operands' type; the log-sum-exp is wide already.
+    assert run(overwrite=True) == pytest.approx((flops + 8 * 2 * 4 * (2 + 4)) * 1e-9)
     assert run(overwrite=False) == pytest.approx((flops + merged) * 1e-9)
+    half = {"merge_attention_fwd": ((1.0, 0.5e9),), "copy": ((1.0, 0.25e9),)}
+    assert run(overwrite=False, moves=half) == pytest.approx((flops + 2 * merged) * 1e-9)
+
+
+def test_each_kind_of_move_has_a_curve_by_size():
+    """Between points the rate goes by the log of the size, beyond the last it stays."""
+    moves = {"copy": ((100.0, 1e9), (10_000.0, 3e9)), "fill": ((1.0, 5e8),)}
+
+    def run(elements):
+        plan = HandPlan(gpu=1)
+        plan.copy(plan.tile(elements, dtype="i8"), plan.tile(elements, dtype="i8"))
+        return plan.simulate(machine(link("gpu", 1), moves=moves)).time_s
+
+    assert run(50) == pytest.approx(100 / 1e9)
+    assert run(500) == pytest.approx(1000 / 2e9)
+    assert run(50_000) == pytest.approx(100_000 / 3e9)
+
+
+def test_many_launches_are_no_faster_than_one_of_all_their_work():
+    """Where the rate falls with the work, the clock falls under load; else launches matter."""
+
+    def run(points, launches):
+        plan = HandPlan(gpu=1)
+        for _ in range(launches):
+            matmul(plan, 1.0)
+        curve = KernelCurve(points=points)
+        return plan.simulate(machine(link("gpu", 1), matmul=curve)).time_s
+
+    falls, rises = ((1e9, 1e9), (1e12, 0.25e9)), ((1e9, 1e9), (1e12, 4e9))
+    assert run(falls, 1) == pytest.approx(1)
+    assert run(falls, 10) == pytest.approx(10 / 0.75)
+    assert run(rises, 10) == pytest.approx(10)
 
 
 def test_a_message_takes_the_time_of_its_curve_and_crosses_with_the_answer():

@@ -15,7 +15,7 @@ from mercury.tuner.lower import lower
 from mercury.tuner.memory import boundary_bytes
 from mercury.tuner.traffic import transfers
 
-ROTATE = SpaceOptions(styles=(Style(),))
+ROTATE = SpaceOptions(styles=(Style(),), defer=False)
 
 
 def attention(**settings):
@@ -228,6 +228,36 @@ def test_the_space_has_each_schedule_once_in_one_order():
     assert runs[0] == runs[1]
     assert len(runs[0]) > 200
     assert len({line.split()[0] for line in runs[0]}) == len(runs[0])
+
+
+def test_merges_wait_where_they_can_gain_and_narrow_only_where_allowed():
+    program = attention(h=4, sq=16, sk=16, d=4)
+    mesh = mc.Mesh(gpu=2)
+    exact = list(Space(program, mesh))
+    later = [each for each in exact if each.eager]
+    assert not any("partial=" in each.recipe or "link=" in each.recipe for each in exact)
+    assert {each.eager for each in later} < {each.fingerprint for each in exact}
+    assert len({each.fingerprint for each in exact}) == len(exact)
+    # Of keys that come in parts there are several partial results, of whole keys one.
+    assert any("shift(sk, by=sq" in each.recipe for each in later)
+    assert not any("shift(" not in each.recipe for each in later)
+    narrow = [
+        each.recipe for each in Space(program, mesh, options=SpaceOptions(narrow=("f16",)))
+    ]
+    assert {each.recipe for each in exact} < set(narrow)
+    assert any("defer(O, partial=f16)" in recipe for recipe in narrow)
+    assert any("results=deliver, link=f16" in recipe for recipe in narrow)
+    # The inputs are float32 here: a ring that moves them would round them, too.
+    moves_q = [r for r in narrow if "shift(sq, by=sk" in r and "link" in r]
+    assert all("replicate(Q, gpu)" in recipe or "shard(Q" in recipe for recipe in moves_q)
+    for each in later[:: max(1, len(later) // 6)]:
+        assert trial(each.schedule.compile()).right, each.recipe
+
+
+def test_a_product_alone_merges_as_it_goes():
+    kept = [each for each in Space(matmul(), mc.Mesh(gpu=2)) if each.eager]
+    assert kept
+    assert all("results=deliver" in each.recipe for each in kept)
 
 
 def test_the_space_of_attention_on_8_ranks_is_that_of_the_paper_and_more():

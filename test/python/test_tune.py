@@ -23,6 +23,7 @@ from mercury.tuner import (
     TuneError,
     TuneResult,
 )
+from mercury.tuner.search import Search
 
 ROTATE = SpaceOptions(styles=(Style(),))
 WHOLE = SpaceOptions(styles=(Style(),), max_levels=1)  # no level is split
@@ -368,6 +369,51 @@ def test_the_time_limit_ends_the_search_with_the_best_so_far(cache):
     more = tune(program, mc.Mesh(gpu=8), time_limit="3s", **settings)
     assert not more.from_cache
     assert more.counts.seen > best.counts.seen
+
+
+def test_pareto_plans_that_there_was_no_time_to_try_are_marked(monkeypatch, cache):
+    settings = {
+        "topology": "h100-8x1",
+        "boundary": TOKENS,
+        "mesh": mc.Mesh(gpu=8),
+        "options": WHOLE,
+        "top": 1,
+    }
+    program = attention(h=8, d=128, sq=8192, sk=8192, dtype="bf16")
+    whole = tune(program, **settings)
+    assert not whole.untried
+    assert "simulated only" not in str(whole)
+    # Time is up once all are compared, not before.
+    monkeypatch.setattr(Search, "_late", lambda search: bool(search._right))
+    short = tune(program, cache=cache, **settings)
+    assert short.chosen == whole.chosen
+    assert len(short.pareto) < len(whole.pareto)
+    left = {each.fingerprint for each in whole.pareto} - {e.fingerprint for e in short.pareto}
+    assert {each.fingerprint for each in short.untried} == left
+    assert str(short).count("\nsimulated only ") == len(left) > 0
+    assert f"{len(left)} plan" in short.summary()[-1]
+    # Nobody compared them with float64, so they never run in place of another.
+    assert not left & {each.fingerprint for each in short.plans}
+    again = TuneResult.from_json(
+        json.loads(json.dumps(short.to_json())), program, short.mesh, short.boundary
+    )
+    assert again.untried == short.untried
+
+
+def test_the_runner_up_differs_in_more_than_direction():
+    """Under a mask both directions of a ring are tried, and here cost about the same."""
+    best = tune(
+        attention(h=2, d=128, sq=1 << 17, sk=1 << 17, dtype="bf16", mask="causal"),
+        topology="h100-4x1",
+        boundary=TOKENS,
+        mesh=mc.Mesh(gpu=4),
+        options=WHOLE,
+        top=1,
+    )
+    mirrored = (best.chosen.recipe.replace(", direction=-1", ""), best.runner_up.recipe)
+    assert "shift(" in best.chosen.recipe
+    assert mirrored[0] != mirrored[1].replace(", direction=-1", "")
+    assert best.runner_up.family != best.chosen.family
 
 
 def test_ranks_choose_what_the_first_rank_chose(cache):

@@ -57,7 +57,7 @@ bool NestExpander::leavesRounded(StoreOp store, size_t result, LoopAttr loop) {
   return goesInChunks(store, loop) && narrows(store, result, loop) &&
          getWideType(store, result).getElementType().isF32() &&
          writesStep(store, loop) && canRound(store, result) &&
-         countPartials(buffer) == 1 && !comesInPieces(buffer);
+         countPartials(buffer) == 1 && !comesInPieces(store, result);
 }
 
 /// Whether the own part of a result is added to the only other one, as it came,

@@ -17,6 +17,7 @@ from .statistics import middle
 __all__ = ["KernelPoint", "kernel_table", "measure_kernels"]
 
 _DEPTH = 128
+_SETTLE_MS = 100.0
 PRODUCTS = (
     (2048, 2048, 2048),
     (4096, 4096, 4096),
@@ -94,6 +95,8 @@ def measure_kernels(
             work = make()
             work()
             once = on.milliseconds(work, 2)
+            # Clocks fall under load, and plans run one after another: so does this.
+            on.milliseconds(work, max(1, min(1000, round(_SETTLE_MS / max(once, 1e-3)))))
             repeat = max(1, min(64, round(burst_ms / max(once, 1e-3))))
             seen = middle(time_in_graph(on, work, repeat=repeat, rounds=rounds))
         except AbsentError as error:
@@ -188,7 +191,7 @@ def kernel_table(points: Sequence[KernelPoint]) -> str:
     for point in points:
         rate = (
             f"{point.rate / 1e9:,.0f} GB/s"
-            if point.kernel == "copy"
+            if point.kernel == "copy" or point.kernel.startswith("move ")
             else "-"
             if point.kernel == "launch"
             else f"{point.rate / 1e12:.0f} TFLOP/s"

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..topology import Curve, KernelCurve, Link, Machine, Topology, load, write
+from .beside import measure_slowdowns
 from .cuda import Cuda
 from .errors import BenchError
 from .kernels import KernelPoint, kernel_table, measure_kernels
 from .links import LinkPoint, levels_of, link_table, measure_links
+from .moves import measure_moves
 from .statistics import median
 
 __all__ = ["Facts", "kernel_curve", "probe", "topology_of"]
@@ -62,8 +64,9 @@ def probe(
         When there is no GPU, or something cannot be measured that a topology must have.
     """
     with Cuda() as on:
-        kernels = measure_kernels(on, rounds=rounds)
+        kernels = measure_kernels(on, rounds=rounds) + measure_moves(on, rounds=rounds)
         links = measure_links(on, rounds=rounds) if on.size > 1 else []
+        slowdowns = measure_slowdowns(on, rounds=rounds) if on.size > 1 else {}
         levels = {level: len(groups[0]) for level, groups in levels_of(on).items()}
         properties = on.torch.cuda.get_device_properties(on.device)
         versions = on.versions()
@@ -81,15 +84,27 @@ def probe(
         )
         tell(kernel_table(kernels))
         tell(link_table(links))
-        write(topology_of(facts, kernels, links), file)
+        write(topology_of(facts, kernels, links, slowdowns), file)
         load(file)
         tell(f"{file}: written")
 
 
 def topology_of(
-    facts: Facts, kernels: Sequence[KernelPoint], links: Sequence[LinkPoint]
+    facts: Facts,
+    kernels: Sequence[KernelPoint],
+    links: Sequence[LinkPoint],
+    slowdowns: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Topology:
     """Make a topology of measurements.
+
+    Parameters
+    ----------
+    facts
+        Of the machine.
+    kernels, links
+        What was measured; a ``"move ..."`` gives a curve of ``moves``.
+    slowdowns
+        For each level and transport, what a kernel loses beside a message.
 
     Raises
     ------
@@ -107,7 +122,12 @@ def topology_of(
     # Small copies stay in the cache, the largest may be given to a copy engine.
     copy_rate = median([point.rate for point in copies])
     made = tuple(
-        _link(level, size, [point for point in links if point.level == level])
+        _link(
+            level,
+            size,
+            [point for point in links if point.level == level],
+            (slowdowns or {}).get(level, {}),
+        )
         for level, size in facts.levels.items()
     )
     sources = [facts.source]
@@ -124,10 +144,24 @@ def topology_of(
             copy_rate=copy_rate,
             launch=launch,
             kernels=curves,
+            moves=_moves(kernels, 2 * launch),
         ),
         links=made,
         sources=tuple(sources),
     )
+
+
+def _moves(
+    points: Sequence[KernelPoint], overhead: float
+) -> dict[str, tuple[tuple[float, float], ...]]:
+    """Give the rate of each kind of move by its bytes, without what each launch costs."""
+    found: dict[str, dict[float, float]] = {}
+    for point in points:
+        kind, _, name = point.kernel.partition(" ")
+        if kind == "move":
+            busy = max(_seconds(point) - overhead, 1e-9)
+            found.setdefault(name, {})[point.work.flops] = point.work.flops / busy
+    return {name: tuple(sorted(rates.items())) for name, rates in found.items()}
 
 
 def _only(points: Iterable[KernelPoint], kernel: str) -> list[KernelPoint]:
@@ -182,8 +216,10 @@ def kernel_curve(
     return replace(curve, error=min(1.0, max([_LEAST_ERROR, *off])))
 
 
-def _link(level: str, size: int, points: Sequence[LinkPoint]) -> Link:
-    def curve(*names: str) -> Curve | None:
+def _link(
+    level: str, size: int, points: Sequence[LinkPoint], slowdowns: Mapping[str, float]
+) -> Link:
+    def curve(*names: str, slowdown: float = 0.0) -> Curve | None:
         chosen = [p for p in points if p.transport in names and p.ranks == "all"]
         if not chosen:
             return None
@@ -196,11 +232,16 @@ def _link(level: str, size: int, points: Sequence[LinkPoint]) -> Link:
         rising: list[tuple[float, float]] = []
         for mib in sizes[1:] or sizes:
             rising.append((mib * _MIB, mib * _MIB / times[mib]))
-        return Curve(latency=times[smallest], points=tuple(rising))
+        return Curve(latency=times[smallest], points=tuple(rising), slowdown=slowdown)
 
     found = {
-        "p2p": curve("p2p"),
-        "collective": curve("all_gather", "reduce_scatter", "all_to_all"),
+        "p2p": curve("p2p", slowdown=slowdowns.get("p2p", 0.0)),
+        "collective": curve(
+            "all_gather",
+            "reduce_scatter",
+            "all_to_all",
+            slowdown=slowdowns.get("collective", 0.0),
+        ),
         "pull": curve("pull"),
         "push": curve("push"),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cuda import Cuda
 from .errors import BenchError
+from .links import measure_links
 from .measure import Settings, compare
 from .ours import OwnPlan, candidate
 from .processes import Processes, Work
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from ..dsl import Mesh
     from ..schedule import Schedule
 
-__all__ = ["RandomProblem", "on_gpus", "seconds_of"]
+__all__ = ["RandomProblem", "observe_links", "on_gpus", "seconds_of"]
+
+_LARGE_MIB = 1024.0  # what topologies are measured with at the most
 
 
 class RandomProblem:
@@ -83,6 +86,24 @@ def _complete(on: Processes, outputs: Any, replay: Work) -> None:
         missing = int(on.torch.isnan(output).sum())
         if missing:
             raise BenchError(f"{missing} elements of '{name}' are not written, or not numbers")
+
+
+def observe_links(on: Cuda) -> dict[str, float]:
+    """Measure each level with a large message; give bytes per second, for `Observed`.
+
+    Examples
+    --------
+    >>> from mercury.tuner import Observed
+    >>> def main(found, session, on):
+    ...     seen = Observed(bandwidths=observe_links(on))
+    ...     return found.compile("cuda", seen, session=session)
+    """
+    points = measure_links(on, sizes=(_LARGE_MIB,), rounds=3)
+    return {
+        point.level: 1e9 * point.gb_per_s
+        for point in points
+        if point.transport == "p2p" and point.ranks == "all"
+    }
 
 
 def on_gpus(

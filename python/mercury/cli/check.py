@@ -90,7 +90,7 @@ def _prove(module: Any) -> list[tuple[str, int, int, int, int]]:
         and "commir.is_source" not in op.operation.attributes
     ]
     if programs:
-        succeeded, problems = _mercury.run_pipeline(module, "builtin.module(commir-to-spmd)")
+        succeeded, problems, _ = _mercury.run_pipeline(module, "builtin.module(commir-to-spmd)")
         if not succeeded:
             raise CompileError.from_diagnostics(problems, otherwise="the plan is not lowered")
     proofs, problems = _mercury.check_plans(module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,7 +69,7 @@ def _here(scheduled: Schedule, seed: int, delays: int) -> bool:
 
     plan = scheduled.compile()
     result = trial(plan, seed, SimOptions(seed=delays))
-    _print_errors(scheduled, result.errors, result.limits)
+    _print_errors(scheduled, plan.remarks, result.errors, result.limits)
     for level, sent in result.report.bytes_sent.items():
         messages = result.report.messages[level]
         click.echo(f"{level:11} {sent:,} bytes in {messages:,} messages")
@@ -84,15 +85,20 @@ def _on_gpus(scheduled: Schedule, seed: int) -> bool:
     with Session(plan.mesh) as session:
         result = trial(plan, session, seed)
         if session.rank == 0:
-            _print_errors(scheduled, result.errors, result.limits)
+            _print_errors(scheduled, plan.remarks, result.errors, result.limits)
             click.echo(f"arena       {plan.arena_bytes:,} bytes a rank")
     return result.right
 
 
 def _print_errors(
-    scheduled: Schedule, errors: dict[str, float], limits: dict[str, float]
+    scheduled: Schedule,
+    remarks: Sequence[str],
+    errors: dict[str, float],
+    limits: dict[str, float],
 ) -> None:
     click.echo(f"schedule    {scheduled.recipe()}")
+    for text in remarks:
+        click.echo(f"remark      {text}")
     for name, distance in errors.items():
         verdict = "right" if distance <= limits[name] else "WRONG"
         click.echo(

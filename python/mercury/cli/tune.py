@@ -49,6 +49,12 @@ __all__ = ["tune"]
     show_default=True,
     help="Levels are split until there are so many.",
 )
+@click.option(
+    "--narrow-partials",
+    multiple=True,
+    type=click.Choice(["bf16", "f16"]),
+    help="Partial results may be rounded to this while they wait or move; else float32.",
+)
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep results.")
 @click.option(
     "--json",
@@ -75,6 +81,7 @@ def tune(
     time_limit: str | None,
     top: int,
     max_levels: int,
+    narrow_partials: tuple[str, ...],
     no_cache: bool,
     file: Path | None,
     report: Path | None,
@@ -104,7 +111,7 @@ def tune(
             memory=memory,
             target=target,
             time_limit=time_limit,
-            options=tuner.SpaceOptions(max_levels=max_levels),
+            options=tuner.SpaceOptions(max_levels=max_levels, narrow=narrow_partials),
             top=top,
             cache=not no_cache,
         )

@@ -14,6 +14,7 @@ from ..runtime.sim import library_path
 __all__ = [
     "ABI_VERSION",
     "Job",
+    "free_bytes",
     "last_error",
     "library",
     "nccl_library",
@@ -49,6 +50,12 @@ class Job(ctypes.Structure):
 
 
 _SIGNATURES = {
+    "mercury_rt_cuda_memory": (
+        ctypes.c_int32,
+        ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_int64),
+        ctypes.POINTER(ctypes.c_int64),
+    ),
     "mercury_rt_cuda_open": (ctypes.POINTER(Job), ctypes.POINTER(Pointer)),
     "mercury_rt_cuda_close": (Pointer,),
     "mercury_rt_cuda_stream": (Pointer,),
@@ -100,6 +107,20 @@ def nccl_library() -> bytes | None:
 def last_error() -> str:
     """Say why the last call of this thread failed."""
     return str(library().mercury_rt_last_error().decode(errors="replace"))
+
+
+def free_bytes(device: int) -> int:
+    """Ask the driver for the memory of a GPU that nobody holds.
+
+    Raises
+    ------
+    RunError
+        When there is no such GPU, or no driver.
+    """
+    free, total = ctypes.c_int64(), ctypes.c_int64()
+    if library().mercury_rt_cuda_memory(device, None, ctypes.byref(free), ctypes.byref(total)):
+        raise RunError(last_error())
+    return free.value
 
 
 def pointers(values: list[int | None]) -> ctypes.Array[ctypes.c_void_p]:

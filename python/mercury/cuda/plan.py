@@ -40,6 +40,8 @@ class CudaPlan:
         Memory of each GPU beside its buffers, in bytes; libraries take their own.
     spmd
         The text of what every rank does.
+    remarks
+        What the compiler decided that the schedule did not ask for, a line each.
     """
 
     def __init__(self, compiled: Compiled) -> None:
@@ -49,6 +51,7 @@ class CudaPlan:
         self.mesh: Mesh = compiled.mesh
         self.arena_bytes: int = compiled.arena_bytes
         self.spmd: str = compiled.spmd
+        self.remarks: tuple[str, ...] = compiled.remarks
 
     def __repr__(self) -> str:
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from ..errors import RunError
 from .communicators import make_communicator
 from .context import Context
 from .launch import DeviceKernel
+from .native import free_bytes
 from .store import agree, find_launch, ranks_text
 
 if TYPE_CHECKING:
@@ -182,6 +184,19 @@ class Session:
             self._of_plan[plan.digest] = found
         return found
 
+    def free_bytes(self) -> int:
+        """Give the memory of this rank's GPU that a plan and its shards may still take.
+
+        It is what the driver calls free, and what PyTorch keeps without using it.
+
+        Raises
+        ------
+        RunError
+            When the driver does not say.
+        """
+        self.check()
+        return free_bytes(self.device) + _kept_by_torch(self.device)
+
     def gather(self, what: str, text: str) -> list[str]:
         """Tell every rank a text, and give what each of them told; all do so together.
 
@@ -271,6 +286,14 @@ class Session:
             rest = tuple((name, where) for name, where in at.items() if name != level)
             groups.setdefault(rest, set()).add(host)
         return all(len(hosts) == 1 for hosts in groups.values())
+
+
+def _kept_by_torch(device: int) -> int:
+    """Give what PyTorch has of a GPU for tensors to come; it is not asked to start."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    return int(torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 def _host() -> str:

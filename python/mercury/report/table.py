@@ -116,6 +116,11 @@ def ranking(result: TuneResult, checks: Mapping[str, Check]) -> Html:
         )
     ran = next((f" On embedded ranks ran {each.program}." for each in checks.values()), "")
     caption = f"The chosen plan, then the others by latency.{ran}"
+    if result.untried:
+        caption += (
+            f" Simulated only, because the search ended before their trial: "
+            f"{'; '.join(each.recipe for each in result.untried)}."
+        )
     return grid(caption, heads, rows, "ranking")
 
 

@@ -48,6 +48,8 @@ class Compiled:
     named_kernels
         What it asks for by ``mercury_rt_launch``, as in ``"torch.matmul"``: those who run
         it register them.
+    remarks
+        What the compiler decided that the schedule did not ask for, a line each.
     jit
         The compiler's handle of the machine code.
     context
@@ -63,6 +65,7 @@ class Compiled:
     entry: int
     image: bytes
     named_kernels: tuple[str, ...]
+    remarks: tuple[str, ...]
     jit: Any
     context: Any
 
@@ -99,7 +102,7 @@ def compile_for(
         lowered = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
     _run(_mercury, lowered, "commir-infer-placement")
     layouts = _layouts(lowered, program, mesh)
-    _run(_mercury, lowered, "commir-to-spmd")
+    remarks = _run(_mercury, lowered, "commir-to-spmd")
     spmd = str(lowered.operation.get_asm())
     located = str(lowered.operation.get_asm(enable_debug_info=True))
     arena = re.search(r"commir\.arena_bytes = (\d+)", spmd)
@@ -120,15 +123,20 @@ def compile_for(
         entry=jit.lookup(program.name),
         image=image,
         named_kernels=tuple(sorted({f"{impl}.{kernel}" for kernel, impl in named})),
+        remarks=remarks,
         jit=jit,
         context=context,
     )
 
 
-def _run(compiler: Any, module: Any, pipeline: str) -> None:
-    succeeded, diagnostics = compiler.run_pipeline(module, f"builtin.module({pipeline})")
+def _run(compiler: Any, module: Any, pipeline: str) -> tuple[str, ...]:
+    """Run some passes in place; what they remark, each text once."""
+    succeeded, diagnostics, remarks = compiler.run_pipeline(
+        module, f"builtin.module({pipeline})"
+    )
     if not succeeded:
         raise CompileError.from_diagnostics(diagnostics, otherwise=f"{pipeline} failed")
+    return tuple(dict.fromkeys(text for (_, text), *_ in remarks))
 
 
 def _image(module: Any) -> bytes:

@@ -39,6 +39,8 @@ class Plan:
         Local memory of each rank beside its buffers, in bytes.
     spmd
         The text of what every rank does.
+    remarks
+        What the compiler decided that the schedule did not ask for, a line each.
     """
 
     def __init__(
@@ -52,12 +54,14 @@ class Plan:
         jit: Any,
         context: Any,
         located: str = "",
+        remarks: Sequence[str] = (),
     ) -> None:
         self.program = program
         self.mesh = mesh
         self.spmd = spmd
         self._located = located or spmd  # with the user's lines
         self.arena_bytes = arena_bytes
+        self.remarks = tuple(remarks)
         self._layouts = layouts
         self._jit = jit
         self._context = context  # layouts are attributes of it
@@ -74,6 +78,7 @@ class Plan:
             spmd=compiled.spmd,
             located=compiled.located,
             arena_bytes=compiled.arena_bytes,
+            remarks=compiled.remarks,
             jit=compiled.jit,
             context=compiled.context,
         )

@@ -73,6 +73,7 @@ def _cached(key: _Key, mesh: Mesh) -> str:
             "join": machine.join,
             "lane_for_each_group": machine.message_lanes == "group",
             "kernels": {name: _kernel(curve) for name, curve in machine.kernels.items()},
+            "moves": machine.moves,
             "links": links[::-1],
             "levels": [names.index(used[level].name) for level in mesh],
         }

@@ -31,13 +31,13 @@ def simulate(plan: Plan | Schedule, topology: str | Path | Topology) -> Simulati
     """Predict the time of a plan on a machine. Nothing is run; the result is always the same.
 
     Discrete events over what all ranks do: kernels from curves of speed by shape, with the
-    last wave of blocks; fills, copies and merges from the bandwidth of memory; launch gaps;
+    last wave of blocks; fills, copies and merges from curves of their kind; launch gaps;
     messages, collectives and pulls over links that they share, each direction by itself.
     Messages slow the kernels beside them, copy engines do not. As on a GPU the host runs
     ahead, and a wait holds the stream of kernels alone.
 
     Not modelled: kernels and copies that share the bandwidth of memory, clocks that fall
-    under load, ranks that are late, hosts that do not keep up.
+    with what ran before, ranks that are late, hosts that do not keep up.
 
     Parameters
     ----------

@@ -39,6 +39,10 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return key in self._table
 
+    def names(self) -> list[str]:
+        """Give all keys."""
+        return list(self._table)
+
     def _get(self, key: str) -> Any:
         self._read.add(key)
         return self._table.get(key)

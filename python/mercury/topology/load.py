@@ -111,9 +111,19 @@ def _machine(fields: Fields) -> Machine:
         kernels=kernels,
         join=fields.number("join_us", "microseconds", default=launch) / _MICRO,
         message_lanes=fields.word("message_lanes", ("one", "group"), "one"),
+        moves=_moves(fields.table("moves")) if "moves" in fields else {},
     )
     fields.done()
     return machine
+
+
+def _moves(fields: Fields) -> dict[str, tuple[tuple[float, float], ...]]:
+    return {
+        name: tuple(
+            (size * _GB, rate * _GB) for size, rate in fields.points(name, "GB", "GB/s")
+        )
+        for name in fields.names()
+    }
 
 
 def _kernel(fields: Fields) -> KernelCurve:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import prod
 
 from ..dsl.mesh import Mesh
@@ -37,6 +37,11 @@ class Machine:
         different groups of ranks do not.
     kernels
         By the kernel's meaning; ``"*"`` stands for those not listed.
+    moves
+        For what only moves bytes, points of bytes read and written and their rate, sizes
+        increasing: generated kernels by name (``"softmax_merge_all"``, ``"accumulate"``), and
+        ``"merge_attention_fwd"`` for merging what a library's kernel made into what there
+        is. Those not listed go at ``copy_rate``.
     """
 
     name: str
@@ -46,6 +51,13 @@ class Machine:
     kernels: Mapping[str, KernelCurve]
     join: float = 0.0
     message_lanes: str = "one"
+    moves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+
+    @property
+    def fastest_move(self) -> float:
+        """Bytes per second that nothing in a rank's own memory exceeds."""
+        rates = [rate for points in self.moves.values() for _, rate in points]
+        return max(self.copy_rate, *rates) if rates else self.copy_rate
 
     def kernel(self, name: str) -> KernelCurve:
         """Give the curve of a kernel, or that of kernels not listed."""

@@ -55,6 +55,10 @@ def dump(topology: Topology) -> str:
         f"join_us = {_number(machine.join * 1e6)}",
         f"message_lanes = {json.dumps(machine.message_lanes)}",
     ]
+    if machine.moves:
+        lines += ["", "[machine.moves]"]
+    for name, points in machine.moves.items():
+        lines.append(f"{name} = {_points(points, 1e9, 1e9)}")
     for name, curve in machine.kernels.items():
         lines += ["", f"[machine.kernels.{json.dumps(name)}]", *_kernel(curve)]
     for link in topology.links:

@@ -65,7 +65,7 @@ class LowerBound:
             # Pulls have lanes of their own, and are counted by their wires alone.
             lane = "" if one_lane else each.level
             wires[link.name] += time.wire
-            if each.transport in ("pull", "push"):
+            if each.transport == "pull":
                 continue
             lanes[lane] += time.lane
             if not each.hidden:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any
 
 from .placed import Cut, Loop, Placed
 
-__all__ = ["canonical", "fingerprint"]
+__all__ = ["canonical", "family", "fingerprint"]
 
 Form = tuple[Any, ...]
 
@@ -25,6 +25,20 @@ Form = tuple[Any, ...]
 def fingerprint(placed: Placed, links: Mapping[str, str] | None = None) -> str:
     """Give the hash of the canonical form; see `canonical`."""
     return hashlib.sha256(repr(canonical(placed, links)).encode()).hexdigest()[:16]
+
+
+def family(placed: Placed, links: Mapping[str, str] | None = None) -> str:
+    """Give what a schedule has in common with those that turn their rings the other way."""
+    nests = tuple(tuple(_forwards(loop) for loop in nest) for nest in placed.nests)
+    return fingerprint(replace(placed, nests=nests), links)
+
+
+def _forwards(loop: Loop) -> Loop:
+    """Mirror a ring that turns backwards: ranks and parts are counted from the other end."""
+    shift = loop.shift
+    if shift is None or shift.direction == 1:
+        return loop
+    return replace(loop, shift=replace(shift, direction=1, offset=-shift.offset % loop.parts))
 
 
 def canonical(placed: Placed, links: Mapping[str, str] | None = None) -> Form:

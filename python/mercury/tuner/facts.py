@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..dsl import Program
 from ..dsl.nodes import Buffer, Kernel, Store
+from .widths import DTYPE_BYTES
 
 __all__ = ["Facts", "Group"]
 
@@ -24,12 +25,15 @@ class Group:
         Whether they are results.
     reduced
         The axes that results are reduced over.
+    width
+        Bytes of the widest element.
     """
 
     buffers: tuple[str, ...]
     axes: dict[str, int]
     output: bool
     reduced: frozenset[str]
+    width: int
 
     def moves(self, owner: str, axis: str) -> bool:
         """Whether a loop over ``axis`` that the ranks of ``owner`` stagger moves them."""
@@ -98,6 +102,7 @@ class Facts:
                     axes=_axes(group[0]),
                     output=group[0].output,
                     reduced=reduced.get(group[0].name, frozenset()),
+                    width=max(DTYPE_BYTES[buffer.dtype] for buffer in group),
                 )
                 for group in groups.values()
             ),

@@ -20,7 +20,7 @@ __all__ = ["IR_VERSION", "Key"]
 # Raise it when schedules of an older version may mean something else now.
 IR_VERSION = 1
 # Raise it when answers have other fields.
-ANSWER_VERSION = 2
+ANSWER_VERSION = 3
 
 
 @dataclass(frozen=True, kw_only=True)

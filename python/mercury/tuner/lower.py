@@ -57,7 +57,7 @@ def lower(candidate: Candidate) -> Lowered:
     from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
 
     lowered = _mercury.clone(candidate.schedule.module)
-    done, diagnostics = _mercury.run_pipeline(lowered, "builtin.module(commir-to-spmd)")
+    done, diagnostics, _ = _mercury.run_pipeline(lowered, "builtin.module(commir-to-spmd)")
     if not done:
         raise CompileError.from_diagnostics(diagnostics, otherwise="commir-to-spmd failed")
     arena = 0

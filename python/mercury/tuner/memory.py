@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ..dsl.nodes import Buffer
 from .placed import Cut
 from .space import Candidate
+from .widths import DTYPE_BYTES
 
-__all__ = ["DTYPE_BYTES", "boundary_bytes", "shard_intervals", "shard_lengths"]
+__all__ = ["boundary_bytes", "shard_intervals", "shard_lengths"]
 
-DTYPE_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8}
 Lengths = NDArray[np.int64]
 
 

@@ -40,8 +40,8 @@ class Need:
 def needs(placed: Placed) -> list[Need]:
     """Give what a schedule needs beside plain messages and collectives, which all have.
 
-    Reading a peer's memory takes peer access and a copy engine, and putting results there
-    the same; nothing takes multicast yet.
+    Reading a peer's memory takes peer access and a copy engine. Results are delivered by
+    messages; nothing takes multicast yet.
     """
     found: dict[Need, None] = {}
     taken = frozenset({"peer-access", "copy-engine"})
@@ -52,12 +52,12 @@ def needs(placed: Placed) -> list[Need]:
             for buffer, levels in placed.moved(loop).items():
                 read = buffer in placed.inputs
                 way = loop.shift.reads if read else loop.shift.results
-                if way not in ("pull", "deliver", "fetch"):
+                if way not in ("pull", "fetch"):
                     continue
                 for level in levels:
                     need = Need(
                         level=level,
-                        transport="push" if way == "deliver" else "pull",
+                        transport="pull",
                         capabilities=taken,
                     )
                     found[need] = None

@@ -147,7 +147,9 @@ def read_placed(schedule: Schedule) -> Placed:
     with schedule.module.context:
         nothing = ir.Module.parse(_EMPTY)
     module, _ = _mercury.apply_schedule(schedule.module, nothing)
-    done, diagnostics = _mercury.run_pipeline(module, "builtin.module(commir-infer-placement)")
+    done, diagnostics, _ = _mercury.run_pipeline(
+        module, "builtin.module(commir-infer-placement)"
+    )
     if not done:
         raise ScheduleError.from_diagnostics(diagnostics, otherwise="buffers have no place")
     levels: tuple[tuple[str, int], ...] = ()

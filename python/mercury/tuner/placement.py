@@ -10,6 +10,7 @@ from math import prod
 from ..schedule.recipe import Call, Value
 from .arrangement import Arrangement, Ring, parts_of
 from .facts import Facts, Group
+from .widths import DTYPE_BYTES
 
 __all__ = ["MOVES", "WHOLE", "Operands", "Style", "operands", "place_calls", "placements"]
 
@@ -147,26 +148,36 @@ def operands(
         options = []
         for axis, ring in rings:
             moved = [
-                group.output
+                group
                 for group, own in zip(facts.groups, places, strict=True)
                 if axis in group.axes
                 and any(own[levels.index(level)] == MOVES for level in ring.levels)
             ]
             style = style_of[links[ring.levels[0]]]
             options.append(
-                _ring_operands(facts, axis, ring, moved, sizes, _effective(style, moved))
+                _ring_operands(
+                    facts,
+                    axis,
+                    ring,
+                    [group.output for group in moved],
+                    sizes,
+                    _effective(style, moved),
+                )
             )
         found |= dict.fromkeys(product(*options))
     return list(found)
 
 
-def _effective(style: Style, moved: Sequence[bool]) -> Style:
-    """Leave out what nothing uses."""
+def _effective(style: Style, moved: Sequence[Group]) -> Style:
+    """Leave out what nothing uses, and what would round anything but partial results."""
+    outputs = [group.output for group in moved]
+    width = max((group.width for group in moved if not group.output), default=0)
+    rounds = True in outputs and width <= DTYPE_BYTES.get(style.link or "", 0)
     return Style(
-        reads=style.reads if False in moved else "rotate",
-        results=style.results if True in moved else "travel",
+        reads=style.reads if False in outputs else "rotate",
+        results=style.results if True in outputs else "travel",
         chunks=style.chunks,
-        link=style.link,
+        link=style.link if rounds else None,
     )
 
 
@@ -182,6 +193,9 @@ def _ring_operands(
     found = []
     for direction in (1, -1) if axis in facts.masked else (1,):
         last = direction * (parts // sizes[ring.levels[0]])
-        offsets = [*([0] if False in moved else []), *([last] if True in moved else [])]
+        # In chunks, or where its owner reads it, the own part comes last.
+        last_only = True in moved and (style.chunks > 1 or style.results == "fetch")
+        first = False in moved and not last_only
+        offsets = [*([0] if first else []), *([last] if True in moved else [])]
         found += [Operands(direction=direction, offset=o, style=style) for o in offsets]
     return found

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..dsl import Mesh, Program
@@ -19,6 +20,7 @@ from .quantity import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from ..cuda.plan import CudaPlan
+    from ..cuda.session import Session
 
 __all__ = ["Choice", "Counts", "TuneResult", "select_stored"]
 
@@ -33,6 +35,8 @@ class Choice:
         Its schedule in one line.
     fingerprint
         Of the schedule; see `Space`.
+    family
+        The same for schedules that differ in the direction of their rings alone.
     sentence
         What it does.
     plain
@@ -49,6 +53,7 @@ class Choice:
 
     recipe: str
     fingerprint: str
+    family: str
     sentence: str
     plain: bool
     costs: PlanCosts
@@ -141,12 +146,16 @@ class TuneResult:
     chosen
         The fastest plan that ran right.
     runner_up
-        The next one; None when there is no other.
+        The next one that differs in more than the direction of its rings; None when there is
+        no other.
     plain
         The fastest of plain library calls; None when none fits.
     pareto
         Plans that no other beats in latency, memory and sensitivity to a slower link, the
         fastest first.
+    untried
+        Plans of that set which were simulated only: the search ended before their trial.
+        They are never run in place of another.
     measured
         Whether costs were measured, or the plans; else they are predicted.
     cost
@@ -185,6 +194,7 @@ class TuneResult:
     from_cache: bool = False
     links: tuple[LinkSpeed, ...] = ()
     cloud: tuple[tuple[float, int], ...] = ()
+    untried: tuple[Choice, ...] = ()
 
     @property
     def schedule(self) -> Schedule:
@@ -196,7 +206,11 @@ class TuneResult:
         return Schedule(self.program, self.mesh, self.boundary).apply(choice.recipe)
 
     def compile(
-        self, target: str = "sim", observed: Observed | None = None, vote: Vote = alone
+        self,
+        target: str = "sim",
+        observed: Observed | None = None,
+        vote: Vote = alone,
+        session: Session | None = None,
     ) -> Plan | CudaPlan:
         """Compile the chosen schedule, or the next safe one where the machine is another.
 
@@ -210,13 +224,22 @@ class TuneResult:
         vote
             Exchanges a text between ranks, when many compile together: then all take the
             same plan, the one for the worst of them.
+        session
+            Of the GPUs that it will run on. The memory that is free there is asked for, where
+            ``observed`` does not say, and the session's ranks vote. Ask before the shards are
+            allocated: a plan's memory counts them.
 
         Raises
         ------
         TuneError
             When no plan fits into what memory is free.
         """
-        taken = self.select((observed or Observed()).agreed(vote))
+        seen = observed or Observed()
+        if session is not None:
+            if seen.free_bytes is None:
+                seen = replace(seen, free_bytes=session.free_bytes())
+            vote = partial(session.gather, "assumptions")
+        taken = self.select(seen.agreed(vote))
         if taken.note:
             warnings.warn(taken.note, TuneWarning, stacklevel=2)
         return self.schedule_of(taken.choice).compile(target)
@@ -255,12 +278,14 @@ class TuneResult:
         if self.plain is not None:
             own = named.get(self.plain.fingerprint)
             named[self.plain.fingerprint] = f"{own}, plain" if own else "plain"
-        for choice in self.plans:
+        named |= {each.fingerprint: "simulated only" for each in self.untried}
+        for choice in (*self.plans, *self.untried):
             costs = choice.costs
+            seen = choice.measured_s
             rows.append(
                 (
                     named.get(choice.fingerprint, "pareto"),
-                    *([format_seconds(choice.measured_s or 0)] if timed else []),
+                    *(["-" if seen is None else format_seconds(seen)] if timed else []),
                     format_seconds(costs.latency),
                     f"{costs.error:.0%}",
                     format_seconds(costs.exposed),
@@ -299,6 +324,13 @@ class TuneResult:
         ended = {"complete": "all of them", "time limit": "until the time limit"}
         where = "found in the cache" if self.from_cache else ended.get(self.ended, self.ended)
         lines.append(f"searched {where}, {self.seconds:.1f} s")
+        if self.untried:
+            many = len(self.untried) > 1
+            lines.append(
+                f"{len(self.untried)} plan{'s' if many else ''} of the Pareto set "
+                f"{'were' if many else 'was'} simulated only: the search ended before their "
+                "trial; give more time to have them tried"
+            )
         return lines
 
     def _agreement(self) -> list[str]:
@@ -349,6 +381,7 @@ class TuneResult:
             "runner_up": plan(self.runner_up),
             "plain": plan(self.plain),
             "pareto": [plan(choice) for choice in self.pareto],
+            "untried": [plan(choice) for choice in self.untried],
             "counts": json.loads(json.dumps(asdict(self.counts))),
             "ended": self.ended,
             "seconds": self.seconds,
@@ -376,6 +409,7 @@ class TuneResult:
             runner_up=choice(value["runner_up"]),
             plain=choice(value["plain"]),
             pareto=tuple(Choice.from_json(each) for each in value["pareto"]),
+            untried=tuple(Choice.from_json(each) for each in value["untried"]),
             measured=value["measured"],
             cost=value["cost"],
             counts=Counts(**value["counts"]),

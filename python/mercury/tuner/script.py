@@ -48,6 +48,9 @@ def _operands(call: Call) -> str:
             return _names([first, *rest])
         case "shard", [axis, over]:
             return f"{quote(str(first))} along {quote(str(axis))} over {_names(over)}"
+        case "defer", []:
+            partial = call.kwargs.get("partial")
+            return quote(str(first)) + (f" partial {partial}" if partial else "")
         case "replicate", [level]:
             return f"{quote(str(first))} over {quote(str(level))}"
         case "patch", [implementation]:

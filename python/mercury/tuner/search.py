@@ -87,6 +87,7 @@ class Search:
         self._slow: dict[str, Topology] = {}
         self._fastest: float | None = None
         self._best = ""
+        self._eager: dict[str, Choice] = {}
         self._refused: Counter[str] = Counter()
         self._lacking: Counter[str] = Counter()
         self._failed: dict[str, str] = {}
@@ -136,7 +137,10 @@ class Search:
             self._keep(candidate.fingerprint, outcome)
         match outcome:
             case {"choice": value}:
-                self._add(Choice.from_json(value))
+                choice = Choice.from_json(value)
+                self._add(choice)
+                if not candidate.eager:  # those that merge at the end come next
+                    self._eager = {choice.fingerprint: choice}
             case {"pruned": _}:
                 self._pruned += 1
             case {"too large": peak}:
@@ -159,6 +163,8 @@ class Search:
             outside = boundary_bytes(candidate)
             if outside > self.memory:
                 return {"too large": outside}
+            if self.bound is not None and self._gains_too_little(candidate, self.bound):
+                return {"pruned": outside}
             lowered = lower(candidate)
             if lowered.peak_bytes > self.memory:
                 return {"too large": lowered.peak_bytes}
@@ -179,13 +185,32 @@ class Search:
         if is_plain(candidate.placed):
             return False
         least = bound.of(candidate, self.topology).latency
-        faster = [each for each in self.choices if each.costs.latency < least]
-        if len(faster) < self._top:
-            return False
         slow = max(
             bound.of(candidate, self._slower(name)).latency for name in self._links(candidate)
         )
-        peak = lowered.peak_bytes
+        return self._others_are_better(least, lowered.peak_bytes, slow)
+
+    def _gains_too_little(self, candidate: Candidate, bound: LowerBound) -> bool:
+        """Whether a plan is beaten that merges at the end, by what is known of its eager twin.
+
+        Deferring takes away merges at the most, and moves the same at the same times; and it
+        needs no less memory, as partial results wait. So it is not even lowered where the
+        eager plan without its merges would still be beaten.
+        """
+        eager = self._eager.get(candidate.eager)
+        if eager is None or is_plain(candidate.placed):
+            return False
+        kernels = bound.of(candidate, self.topology).compute
+        merges = max(0.0, eager.costs.compute - kernels)
+        return self._others_are_better(
+            eager.costs.latency - merges, eager.peak_bytes, eager.slow_latency - merges
+        )
+
+    def _others_are_better(self, latency: float, peak: int, slow: float) -> bool:
+        faster = [each for each in self.choices if each.costs.latency < latency]
+        # The runner-up is of another family than the winner.
+        if len(faster) < self._top or len({each.family for each in faster}) < 2:
+            return False
         return any(each.peak_bytes <= peak and each.slow_latency <= slow for each in faster)
 
     def _slower(self, link: str) -> Topology:
@@ -209,6 +234,7 @@ class Search:
         return Choice(
             recipe=candidate.recipe,
             fingerprint=candidate.fingerprint,
+            family=self.space.family(candidate),
             sentence=sentence(candidate.placed),
             plain=is_plain(candidate.placed),
             costs=costs,
@@ -231,11 +257,17 @@ class Search:
         return choice.fingerprint in self._right
 
     def finalists(self) -> list[Choice]:
-        """Give the plans that the result names: the fastest, the plain one, the Pareto set."""
+        """Give the plans that a result names: the fastest, another, a plain one, Pareto's."""
         best = self.best()
         plain = [each for each in best if each.plain][:1]
-        named = [*best[: self._top], *plain, *self.front(best)]
+        # All of the fastest may be one plan that turns its rings one way or the other.
+        other = [each for each in best if each.family != best[0].family][:1]
+        named = [*best[: self._top], *other, *plain, *self.front(best)]
         return list({each.fingerprint: each for each in named}.values())
+
+    def untried(self) -> list[Choice]:
+        """Give the plans of the Pareto set that there was no time to try."""
+        return [each for each in self.front(self.best()) if not self.is_right(each)]
 
     @staticmethod
     def front(choices: list[Choice]) -> list[Choice]:

@@ -26,6 +26,10 @@ def sentence(placed: Placed) -> str:
     'sq is spread over gpu; K and V rotate along sk over gpu, under the work'
     """
     said = list(dict.fromkeys(part for nest in placed.nests for part in _nest(placed, nest)))
+    for partial in dict.fromkeys(partial for _, partial in placed.deferred):
+        names = [name for name, own in placed.deferred if own == partial]
+        kept = f", kept as {partial} until then" if partial else ""
+        said.append(f"partial {_and(names)} are merged once at the end{kept}")
     said += _rest(placed)
     return "; ".join(said)
 
@@ -54,7 +58,8 @@ def _nest(placed: Placed, nest: tuple[Loop, ...]) -> Iterator[str]:
                 "deliver": "go straight to their owners",
                 "fetch": "are read by their owners",
             }[loop.shift.results]
-            yield f"partial {_and(results)} {how} {over}{chunks}{way}"
+            rounded = f" as {loop.shift.link}" if loop.shift.link else ""
+            yield f"partial {_and(results)} {how}{rounded} {over}{chunks}{way}"
 
 
 def _rest(placed: Placed) -> Iterator[str]:

@@ -3,8 +3,8 @@
 A schedule of the space is made of transforms in stages, each an independent choice: levels
 are split; each level spreads an axis; another axis may be staggered on it; loops that take
 time are ordered; buffers are placed where the loops leave a choice; rings get their
-operands. What the compiler refuses is left out, and what it says is counted. Schedules with
-one canonical form are one.
+operands; merges that can wait for the end wait or do not. What the compiler refuses is left
+out, and what it says is counted. Schedules with one canonical form are one.
 
 Some schedules are legal and not here, each because another one is as good on any machine:
 
@@ -15,17 +15,20 @@ Some schedules are legal and not here, each because another one is as good on an
 - a buffer cut over a level that already spreads one of its axes: the boundary says that,
   and it is resharded on the way;
 - joined loops: a level is cut along whole axes, so splitting the level says the same;
-- the other direction of a ring without a mask: its mirror image.
+- the other direction of a ring without a mask: its mirror image;
+- what is read where it lies, and results that are sent: who reads it there can read them;
+- a merge that waits where it can gain nothing; see `mercury.tuner.deferral`.
 
 Options leave out more, by default: loops of blocks inside a rank, other implementations of
-kernels, narrower links, K rotating while V is gathered, meshes of more than two levels.
+kernels, partial results that are rounded while they wait or move, K rotating while V is
+gathered, meshes of more than two levels.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ..dsl import Mesh, Program
@@ -34,7 +37,8 @@ from ..errors import ScheduleError
 from ..schedule import Schedule
 from ..schedule.recipe import Call
 from .arrangement import arrangements
-from .canonical import fingerprint
+from .canonical import family, fingerprint
+from .deferral import deferrals
 from .facts import Facts
 from .placed import Placed, read_placed
 from .placement import Style, operands, place_calls, placements
@@ -44,8 +48,9 @@ from .steps import loop_calls, ring_calls
 __all__ = ["Candidate", "Space", "SpaceOptions"]
 
 ROTATE = Style()
-PULL = Style(reads="pull", results="deliver")
-PULL_CHUNKS = Style(reads="pull", results="deliver", chunks=2)
+DELIVER = Style(results="deliver")
+PULL = Style(reads="pull", results="fetch")
+PULL_CHUNKS = Style(reads="pull", results="fetch", chunks=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,11 @@ class SpaceOptions:
         Levels are split until there are so many.
     styles
         How rings move what they move.
+    defer
+        Whether merges may wait for the end.
+    narrow
+        Element types, as ``"bf16"``, that partial results may be rounded to while they wait or
+        move; without it they are float32.
     blocks
         Numbers of parts that one axis is cut into, one after another, inside a rank.
     implementations
@@ -67,7 +77,9 @@ class SpaceOptions:
     """
 
     max_levels: int = 2
-    styles: tuple[Style, ...] = (ROTATE, PULL, PULL_CHUNKS)
+    styles: tuple[Style, ...] = (ROTATE, DELIVER, PULL, PULL_CHUNKS)
+    defer: bool = True
+    narrow: tuple[str, ...] = ()
     blocks: tuple[int, ...] = ()
     implementations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untied: bool = False
@@ -85,11 +97,15 @@ class Candidate:
         Its loops, and where its buffers live.
     fingerprint
         Of its canonical form: the same for the same plan, on every rank.
+    eager
+        The fingerprint of the same schedule with every merge as partial results come; empty
+        when it is that one. It came before.
     """
 
     schedule: Schedule
     placed: Placed
     fingerprint: str
+    eager: str = ""
 
     @property
     def recipe(self) -> str:
@@ -147,6 +163,15 @@ class Space:
         self.program, self.mesh, self.boundary = program, mesh, boundary
         self.options = options or SpaceOptions()
         self._links = dict(links or {level: level for level in mesh.names})
+        self._styles = (
+            *self.options.styles,
+            *(
+                replace(style, link=narrow)
+                for narrow in self.options.narrow
+                for style in self.options.styles
+                if style.results in ("deliver", "fetch") and style.link is None
+            ),
+        )
         self.made = 0
         self.repeated = 0
         self.illegal: Counter[str] = Counter()
@@ -178,11 +203,16 @@ class Space:
                     continue
                 found = fingerprint(placed, links)
                 yield Candidate(schedule=schedule, placed=placed, fingerprint=found)
+                yield from self._deferred(schedule, placed, links, found)
 
     def fingerprint(self, schedule: Schedule) -> str:
         """Give the fingerprint that a schedule of this program and mesh has in the space."""
         placed = read_placed(schedule)
         return fingerprint(placed, self._links_of(placed))
+
+    def family(self, candidate: Candidate) -> str:
+        """Give what a schedule of the space shares with those that differ in direction."""
+        return family(candidate.placed, self._links_of(candidate.placed))
 
     def _links_of(self, placed: Placed) -> dict[str, str]:
         """Give the links of levels that somebody else named: by their ranks."""
@@ -241,11 +271,25 @@ class Space:
                 continue
             for places in placements(facts, arrangement, sizes):
                 where = place_calls(facts, arrangement, places)
-                for how in operands(
-                    facts, arrangement, places, sizes, links, self.options.styles
-                ):
+                for how in operands(facts, arrangement, places, sizes, links, self._styles):
                     steps = [*where, *ring_calls(arrangement, loops, how)]
                     yield from self._finished(arranged, steps)
+
+    def _deferred(
+        self, schedule: Schedule, placed: Placed, links: Mapping[str, str], eager: str
+    ) -> Iterator[Candidate]:
+        """Give the same schedule with its merges at the end."""
+        if not self.options.defer:
+            return
+        for calls in deferrals(self.program, placed, self.options.narrow):
+            try:
+                made = apply(schedule, calls)
+                later = read_placed(made)
+            except ScheduleError as error:
+                self.illegal[error.message] += 1
+                continue
+            found = fingerprint(later, links)
+            yield Candidate(schedule=made, placed=later, fingerprint=found, eager=eager)
 
     def _finished(self, arranged: Schedule, steps: Sequence[Call]) -> Iterator[Schedule]:
         named = self.options.implementations

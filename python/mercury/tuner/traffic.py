@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from math import prod
 
 from ..dsl.nodes import Buffer, Nest, Store
-from .memory import DTYPE_BYTES, shard_lengths
+from .memory import shard_lengths
 from .placed import Cut, Loop
 from .space import Candidate
+from .widths import DTYPE_BYTES
 
 __all__ = ["Transfer", "transfers"]
 
@@ -222,9 +223,11 @@ class _Buffer:
             part = self.bytes(_factors(made), DTYPE_BYTES.get(ring.shift.link, width))
             # An accumulator travels whole, whatever a loop around the ring makes of it.
             runs = self._runs(loops, ring, frozenset(ring.axes))
-            transport = {"deliver": "push", "fetch": "pull"}.get(ring.shift.results, "p2p")
+            transport = "pull" if ring.shift.results == "fetch" else "p2p"
             hops = (self.sizes[level] - 1) * runs
             yield self._transfer("R6", level, transport, part, hops, True)
+            if ring.shift.results != "travel":
+                continue
             last = ring.shift.direction * (ring.parts // self.sizes[level])
             if (ring.shift.offset - last) % ring.parts:
                 # The last part is not the rank's own: it goes to its owner after the end.

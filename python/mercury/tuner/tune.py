@@ -113,7 +113,8 @@ def tune(
     Returns
     -------
     TuneResult
-        The choice, its runner-up and the Pareto set; ``print`` shows them.
+        The choice, its runner-up and the Pareto set; ``print`` shows them. Plans of the set
+        that a time limit left untried are listed apart.
 
     Raises
     ------
@@ -210,6 +211,7 @@ def _result(
     if not named:
         return None
     finalists = sorted(named, key=lambda each: each.rank)
+    first = finalists[0]
     space = search.space
     return TuneResult(
         program=space.program,
@@ -217,10 +219,11 @@ def _result(
         boundary=space.boundary,
         topology=search.topology.name,
         memory=search.memory,
-        chosen=finalists[0],
-        runner_up=finalists[1] if len(finalists) > 1 else None,
+        chosen=first,
+        runner_up=next((each for each in finalists if each.family != first.family), None),
         plain=next((each for each in finalists if each.plain), None),
         pareto=tuple(search.front(finalists)),
+        untried=tuple(search.untried()),
         measured=measured or search.cost.measured,
         cost=search.cost.name,
         counts=search.counts(),

@@ -11,9 +11,10 @@ import numpy as np
 from ..dsl import Mask
 from ..dsl.nodes import Dim, Kernel, Store, Tile
 from ..topology import KernelCurve, Machine, Work
-from .memory import DTYPE_BYTES, shard_intervals, shard_lengths
+from .memory import shard_intervals, shard_lengths
 from .placed import Loop, Placed
 from .space import Candidate
+from .widths import DTYPE_BYTES
 
 __all__ = ["is_masked", "least_compute_seconds", "visible_share"]
 
@@ -104,7 +105,7 @@ def _kernel(
     else:
         # Of a kernel that is not known: every operand once through memory.
         moved = sum(tiles.elements(tile) * DTYPE_BYTES[tile.dtype] for tile in kernel.inputs)
-        return tiles.steps * moved / machine.copy_rate
+        return tiles.steps * moved / machine.fastest_move
     if not tiles.even:
         return _fastest(curve, work.flops * tiles.steps)
     one = curve.seconds(work)
@@ -125,7 +126,7 @@ def _merges(store: Store, loops: tuple[Loop, ...], tiles: _Tiles, machine: Machi
         return 0.0
     elements = sum(tiles.elements(each) for each in store.tiles)
     merges = tiles.steps - tiles.steps / reducing
-    return merges * elements * _LEAST_BYTES / machine.copy_rate
+    return merges * elements * _LEAST_BYTES / machine.fastest_move
 
 
 def visible_share(

@@ -23,6 +23,9 @@ extern "C" {
 void fake_cuda_set_version(int version);
 void fake_nccl_set_version(int version);
 
+/// The memory that the driver calls free on every device.
+void fake_cuda_set_free_bytes(int64_t bytes);
+
 /// The call number `nth`, from 1 on and counted from now, of a function returns
 /// `result` and does nothing.
 void fake_cuda_fail(const char *function, int nth, int result);

@@ -34,6 +34,7 @@ struct Process {
   std::map<DevicePtr, Shared> mappings;
   int64_t ownMappings = 0, events = 0, streams = 0;
   int version = 13000;
+  int64_t freeBytes = int64_t(64) << 30;
 };
 } // namespace
 
@@ -84,6 +85,7 @@ void fake_cuda_enqueue(void *stream, void (*body)(void *data), void *data) {
 }
 
 void fake_cuda_set_version(int version) { process().version = version; }
+void fake_cuda_set_free_bytes(int64_t bytes) { process().freeBytes = bytes; }
 void fake_cuda_fail(const char *function, int nth, int result) {
   std::lock_guard lock(process().mutex);
   process().failPoints[function] = {nth, result};
@@ -167,6 +169,12 @@ Result cuMemAlloc_v2(DevicePtr *address, size_t bytes) {
   Shared shared;
   *address = reinterpret_cast<DevicePtr>(allocate(bytes, shared));
   return *address ? kSuccess : kOutOfMemory;
+}
+Result cuMemGetInfo_v2(size_t *free, size_t *total) {
+  FAIL_POINT();
+  *free = process().freeBytes;
+  *total = size_t(64) << 30;
+  return kSuccess;
 }
 Result cuMemFree_v2(DevicePtr address) {
   Shared shared;

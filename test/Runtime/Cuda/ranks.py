@@ -9,13 +9,14 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import mercury as mc
 import numpy as np
 from fake import KERNELS, LIBRARY, DeviceArray
-from mercury import reference
+from mercury import reference, tuner
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 MESH = mc.Mesh(gpu=RANKS)
@@ -94,11 +95,13 @@ class Bound:
             array.free()
 
 
-def refused(work: Callable[[], Any]) -> mc.RunError:
+def refused(
+    work: Callable[[], Any], kind: type[mc.MercuryError] = mc.RunError
+) -> mc.MercuryError:
     """The error that work ends with."""
     try:
         work()
-    except mc.RunError as error:
+    except kind as error:
         return error
     raise AssertionError("expected an error, there was none")
 
@@ -124,6 +127,49 @@ def run_and_replay(name: str) -> None:
     bound.free()
     left = LIBRARY.fake_cuda_count_objects()
     assert left == 0, f"{left} objects are left"
+
+
+def assumptions() -> None:
+    """One rank has less memory than the chosen plan needs: all take the next one, and run."""
+    cuts = {"Q": {"sq": "gpu"}, "K": {"sk": "gpu"}, "V": {"sk": "gpu"}, "O": {"sq": "gpu"}}
+    options = tuner.SpaceOptions(styles=(tuner.Style(),), max_levels=1)
+    program = attention(h=1, sq=16, sk=512, d=8, group=1)  # heads cannot be shared out
+    found = mc.tune(
+        program,
+        MESH,
+        topology=f"h100-{RANKS}x1",
+        boundary=cuts,
+        options=options,
+        cache=False,
+    )
+    lean = min(found.plans, key=lambda each: each.peak_bytes)
+    assert lean.peak_bytes < found.chosen.peak_bytes
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found.compile("cuda", session=session)
+        assert session.free_bytes() == 64 << 30
+        if RANK == RANKS - 1:
+            LIBRARY.fake_cuda_set_free_bytes(found.chosen.peak_bytes - 1)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            plan = found.compile("cuda", session=session)
+        (line,) = [str(each.message) for each in said]
+        assert "of memory are free, it needs" in line
+        assert f"runs instead of '{found.chosen.recipe}', predicted" in line
+        assert len(set(session.gather("taken", plan.digest))) == 1
+        taken = line.split("'")[1]
+        bound = Bound(session, mc.Schedule(program, MESH, cuts).apply(taken))
+        assert bound.plan.arena_bytes < found.schedule.compile().arena_bytes
+        bound.draw(0)
+        bound.call()
+        session.synchronize()
+        bound.check()
+        if RANK == RANKS - 1:
+            LIBRARY.fake_cuda_set_free_bytes(lean.peak_bytes - 1)
+        told = refused(lambda: found.compile("cuda", session=session), tuner.TuneError)
+        assert "no plan fits" in told.message
+    bound.free()
 
 
 def two_plans() -> None:
@@ -217,6 +263,7 @@ def failing_kernel() -> None:
 
 OTHERS = {
     "two-plans": two_plans,
+    "assumptions": assumptions,
     "different-plans": different_plans,
     "killed-peer": killed_peer,
     "failing-kernel": failing_kernel,

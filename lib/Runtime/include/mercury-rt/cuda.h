@@ -78,6 +78,13 @@ typedef struct mercury_rt_cuda_job {
 /** A program captured with its buffers. */
 typedef struct mercury_rt_cuda_graph mercury_rt_cuda_graph;
 
+/** Asks for the memory of a GPU, in bytes, before a job takes any of it. The
+    path is as in mercury_rt_cuda_job. */
+MERCURY_RT_EXPORT int32_t mercury_rt_cuda_memory(int32_t device,
+                                                 const char *cuda_library,
+                                                 int64_t *free_bytes,
+                                                 int64_t *total_bytes);
+
 /** Opens a context; returns once every rank of this host has opened its own.
     Sets `*context` if it returns 0. */
 MERCURY_RT_EXPORT int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
