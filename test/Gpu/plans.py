@@ -128,6 +128,34 @@ def pulled() -> Iterator[Case]:
 
             yield Case(name=f"ring by pull {mask} {layout}", program=program, schedule=schedule)
 
+            def merged(mesh: mc.Mesh, schedule: Any = schedule) -> Any:
+                return schedule(mesh).defer("O", partial="bf16")
+
+            yield Case(
+                name=f"ring by pull {mask} {layout} merged once",
+                program=program,
+                schedule=merged,
+                bitwise=False,
+            )
+            gradients = mc.programs.attention_backward(
+                h=8, sq=2048, sk=2048, group=2, mask=mask, layout={"sq": layout, "sk": layout}
+            )
+            for more in ("offset=1, results=deliver", "results=deliver"):
+
+                def backward(mesh: mc.Mesh, program: Any = gradients, more: str = more) -> Any:
+                    made = mc.Schedule(program, mesh).parallelize("sq", "gpu")
+                    made.apply(f"shift(sk, by=sq, reads=pull, {more})")
+                    for name in ("dQ", "dK", "dV"):
+                        made.defer(name, partial="bf16")
+                    return made
+
+                yield Case(
+                    name=f"gradients by pull {mask} {layout} {more}",
+                    program=gradients,
+                    schedule=backward,
+                    bitwise=False,
+                )
+
 
 # --- One case -------------------------------------------------------------------------------
 

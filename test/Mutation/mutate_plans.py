@@ -32,6 +32,7 @@ VARIANTS = {
     "deliver in chunks": ("gemm-rs-shifted", "results=deliver, chunks=2"),
     "fetch in chunks": ("gemm-rs-shifted", "results=fetch, chunks=2"),
     "narrow link": ("gemm-rs-shifted", "link=bf16"),
+    "balanced": ("ring", "reads=pull"),
 }
 MESHES = ({"gpu": 3}, {"node": 2, "gpu": 2})
 SEEDS = (0, 1, 2, 3)
@@ -52,13 +53,16 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
     for name in strategies:
         base, choice = VARIANTS.get(name, (name, ""))
         strategy = mc.strategies.get(base)
-        for levels in MESHES:
+        # Nested rings that pull may visit parts in any order: each gives other last bits.
+        for levels in MESHES[:1] if name == "balanced" else MESHES:
             if strategy.program.name == "matmul":
                 program = strategy.program(m=7, n=5, depth=6, dtype="bf16")
             else:
                 sizes = {"h": 4, "d": 2, "dtype": "bf16", "mask": "causal", "sk": 7}
                 if "sq" in strategy.program.parameters:
                     sizes["sq"] = 5
+                if name == "balanced":  # pieces that a launch takes together
+                    sizes |= {"sq": 13, "sk": 13, "layout": {"sq": "zigzag", "sk": "zigzag"}}
                 known = strategy.program.parameters
                 program = strategy.program(**{k: v for k, v in sizes.items() if k in known})
             mesh = "x".join(str(size) for size in levels.values())
@@ -66,7 +70,8 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
                 try:
                     schedule = varied(strategy, choice, mc.Mesh(**levels), program)
                     if end:
-                        schedule.defer(program.outputs[0].name)
+                        partial = "bf16" if name == "balanced" else None
+                        schedule.defer(program.outputs[0].name, partial=partial)
                     plan = schedule.compile()
                 except mc.MercuryError:
                     continue  # not lowered yet
