@@ -20,12 +20,15 @@ double Simulation::getExposed() const {
 /// The flops of each kernel on the rank that has most of it.
 static llvm::StringMap<double> getMostFlops(const Workload &workload) {
   llvm::StringMap<double> most;
+  std::vector<double> ofSites(workload.sites.size());
   for (const std::vector<Task> &tasks : workload.ranks) {
-    llvm::StringMap<double> own;
+    std::fill(ofSites.begin(), ofSites.end(), 0);
     for (const Task &task : tasks)
       if (task.kind == Task::Kind::Compute)
-        own[workload.sites[task.site].name] +=
-            workload.works[task.index].kernel.flops;
+        ofSites[task.site] += workload.works[task.index].kernel.flops;
+    llvm::StringMap<double> own;
+    for (auto [site, flops] : llvm::zip(workload.sites, ofSites))
+      own[site.name] += flops;
     for (const auto &entry : own)
       most[entry.first()] = std::max(most[entry.first()], entry.second);
   }

@@ -17,7 +17,7 @@ def tune(memory):
         mc.Mesh(gpu=4),
         topology="h100-4x1",
         boundary=TOKENS,
-        options=SpaceOptions(styles=(Style(),), max_levels=1),
+        options=SpaceOptions(styles=(Style(),), max_levels=1, defer=False),
         memory=memory,
         top=1,
         cache=False,

@@ -89,13 +89,13 @@ def tune(
 ) -> None:
     """Find the best schedule of PROGRAM on a machine.
 
-    PROGRAM is a shipped program (attention, decode_attention, matmul) or your own:
-    my_file.py:my_program. Latencies are predicted; with --target cuda, under torchrun with
-    one rank for each GPU, the best plans are measured, too, and the fastest is chosen. Ctrl-C
-    ends the search; the next one goes on from there.
+    PROGRAM is a shipped program (ag_gemm, attention, attention_backward, decode_attention,
+    gemm_rs, matmul) or your own: my_file.py:my_program. Latencies are predicted; with
+    --target cuda, under torchrun with one rank for each GPU, the best plans are measured, too,
+    and the fastest is chosen. Ctrl-C ends the search; the next one goes on from there.
     """
     from .. import Mesh, tuner  # noqa: PLC0415 (loads the compiler)
-    from .loading import parse_mask, parse_settings, program_function  # noqa: PLC0415
+    from .loading import parse_mask, parse_settings, program_function, text_of  # noqa: PLC0415
 
     try:
         parameters: dict[str, object] = {**parse_settings(settings)}
@@ -116,7 +116,7 @@ def tune(
             cache=not no_cache,
         )
     except MercuryError as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(text_of(error)) from None
     if os.environ.get("RANK", "0") != "0":
         return  # all ranks found the same, and one tells
     click.echo(str(found))
