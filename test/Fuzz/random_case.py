@@ -284,7 +284,7 @@ def rules(schedule: mc.Schedule) -> list[str]:
     """Tell from the communication of a schedule which rules brought it about."""
     module = ir.Module.parse(schedule.ir(), ir.Context())
     pipeline = "builtin.module(commir-infer-placement,commir-materialize-communication)"
-    succeeded, _ = _mercury.run_pipeline(module, pipeline)
+    succeeded, *_ = _mercury.run_pipeline(module, pipeline)
     assert succeeded  # it did, a moment ago
     text = str(module).partition("commir.source = ")[2]
     counts = collections.Counter(re.findall(r"commir\.([a-z_.]+)", text))

@@ -95,7 +95,9 @@ def run(subject: Subject, text: str, results: Any) -> None:
     """Run the text of a plan with several orders of messages; send what came out."""
     plan = subject.plan
     module = ir.Module.parse(text, subject.context)
-    succeeded, messages = _mercury.run_pipeline(module, "builtin.module(commir-spmd-to-llvm)")
+    succeeded, messages, _ = _mercury.run_pipeline(
+        module, "builtin.module(commir-spmd-to-llvm)"
+    )
     if not succeeded:
         results.send(messages[0][0][1])
         return

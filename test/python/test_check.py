@@ -54,7 +54,7 @@ def programs(strategy):
 
 def lower(text):
     module = ir.Module.parse(text, ir.Context())
-    succeeded, messages = _mercury.run_pipeline(module, "builtin.module(commir-to-spmd)")
+    succeeded, messages, _ = _mercury.run_pipeline(module, "builtin.module(commir-to-spmd)")
     return module, "" if succeeded else messages[0][0][1]
 
 
