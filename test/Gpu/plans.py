@@ -127,6 +127,9 @@ def pulled() -> Iterator[Case]:
                 return made.shift("sk", by="sq", reads="pull")
 
             yield Case(name=f"ring by pull {mask} {layout}", program=program, schedule=schedule)
+            # Under a full mask pieces are launched one by one: none can wait in a narrow type.
+            if (mask, layout) == ("full", "zigzag"):
+                continue
 
             def merged(mesh: mc.Mesh, schedule: Any = schedule) -> Any:
                 return schedule(mesh).defer("O", partial="bf16")

@@ -48,7 +48,7 @@ commir.program @stripes_of_a_shard on @mesh axes(i = 64 striped(2))
   %r = commir.group_rank "gpu"
   %a = commir.part %A [i : %r of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
   %b = commir.part %B [i : %r of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
-  // expected-error@below {{asks for one of 8 parts of axis 'i', which is #commir.layout<striped(2)> in 4 parts in its memory and has others of them there; move whole shards, without chunks}}
+  // expected-error@below {{asks for one of 8 parts of axis 'i', which is #commir.layout<striped(2)> in 4 parts in its memory, others than these; this version does not lower that: move whole shards, without chunks}}
   commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
 }
 

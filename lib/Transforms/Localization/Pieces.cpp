@@ -166,9 +166,9 @@ LogicalResult ProgramLocalizer::forEachPiece(
                << "asks for one of " << extent.asked.count << " parts of axis '"
                << axis.getName() << "', which is " << axis.getLayout() << " in "
                << extent.held.count
-               << " parts in its memory and has others of them there; move "
-                  "whole shards, without chunks, or lay the axis out in "
-                  "blocks or zigzag";
+               << " parts in its memory, others than these; this version "
+                  "does not lower that: move whole shards, without chunks, or "
+                  "lay the axis out in blocks or zigzag";
       const Piece &piece = at->second;
       Value offset =
           getPieces(axis, extent.asked) == 1 && isOneInterval(axis)

@@ -144,23 +144,31 @@ def topology_of(
             copy_rate=copy_rate,
             launch=launch,
             kernels=curves,
-            moves=_moves(kernels, 2 * launch),
+            moves=_moves(kernels, 2 * launch, copy_rate),
         ),
         links=made,
         sources=tuple(sources),
     )
 
 
+_FASTEST_MOVE = 1.1  # of a copy, in which reads and writes are balanced
+
+
 def _moves(
-    points: Sequence[KernelPoint], overhead: float
+    points: Sequence[KernelPoint], overhead: float, copy_rate: float
 ) -> dict[str, tuple[tuple[float, float], ...]]:
-    """Give the rate of each kind of move by its bytes, without what each launch costs."""
+    """Give the rate of each kind of move by its bytes, without what each launch costs.
+
+    Faster than memory is a difference of times too short to tell apart, or a cache: such
+    points are left out.
+    """
     found: dict[str, dict[float, float]] = {}
     for point in points:
         kind, _, name = point.kernel.partition(" ")
         if kind == "move":
-            busy = max(_seconds(point) - overhead, 1e-9)
-            found.setdefault(name, {})[point.work.flops] = point.work.flops / busy
+            rate = point.work.flops / max(_seconds(point) - overhead, 1e-9)
+            if rate <= _FASTEST_MOVE * copy_rate:
+                found.setdefault(name, {})[point.work.flops] = rate
     return {name: tuple(sorted(rates.items())) for name, rates in found.items()}
 
 
