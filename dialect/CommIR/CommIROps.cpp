@@ -14,7 +14,8 @@ using namespace mlir::commir;
 // Pieces of assembly
 //===----------------------------------------------------------------------===//
 
-/// A group of ranks: one level, "gpu", or several, ["node", "gpu"].
+/// A group of ranks: one level, "gpu", or several, ["node", "gpu"]; of none,
+/// [], this rank alone.
 static ParseResult parseGroup(OpAsmParser &parser, ArrayAttr &group) {
   // Not as an attribute, which would take a type that follows.
   std::string level;
@@ -27,8 +28,7 @@ static ParseResult parseGroup(OpAsmParser &parser, ArrayAttr &group) {
   if (parser.parseAttribute(levels))
     return failure();
   group = dyn_cast<ArrayAttr>(levels);
-  if (!group || group.empty() ||
-      !llvm::all_of(group, llvm::IsaPred<StringAttr>))
+  if (!group || !llvm::all_of(group, llvm::IsaPred<StringAttr>))
     return parser.emitError(loc, "expected a level or a list of levels, such "
                                  "as \"gpu\" or [\"node\", \"gpu\"]");
   return success();
