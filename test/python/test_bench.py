@@ -198,6 +198,15 @@ def test_what_cannot_be_captured_runs_without_a_graph():
     assert any("without a graph" in line for line in told)
 
 
+def test_a_candidate_without_time_for_turns_is_not_called_slow():
+    on = Clock()
+    plans = [candidate(on, "good", 120.0), candidate(on, "long", 200.0)]
+    made, _ = sweep(on, plans, floor=100.0, budget_s=1.5)
+    assert made["good"].ours_ms == pytest.approx(120.0)
+    assert made["long"].failed.startswith("no time was left for its turns")
+    assert "--time-limit" in made["long"].failed
+
+
 def test_slow_candidates_and_those_that_come_late_are_named():
     on = Clock()
     plans = [candidate(on, "slow", 40.0), candidate(on, "good", 1.2)]

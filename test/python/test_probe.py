@@ -114,7 +114,7 @@ def test_moves_and_what_messages_take_of_kernels_are_written(tmp_path):
     launch = 2e-6
     moves = [
         point("move softmax_merge_all", Work(flops=size, rows=1), size / rate + 2 * launch)
-        for size, rate in ((1e9, 2e12), (1e8, 1e12))
+        for size, rate in ((1e9, 2e12), (1e8, 1e12), (1e7, 9e12))  # the last beats memory
     ]
     made = topology_of(
         FACTS, kernels(launch=launch) + moves, links(), {"gpu": {"p2p": 0.7, "collective": 0.2}}

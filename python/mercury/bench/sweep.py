@@ -174,10 +174,13 @@ class Sweep:
                 each.close()
         for name, tried in timing.tried.items():
             if name not in timing.samples:
-                reasons[name] = (
-                    f"too slow to be measured in turns: {tried:.3f} ms when tried, the floor "
-                    f"{timing.tried['floor']:.3f}"
+                base = timing.tried["floor"]
+                why = (
+                    "too slow to be measured in turns"
+                    if tried > settings.slow * base
+                    else "no time was left for its turns, ask for a longer --time-limit"
                 )
+                reasons[name] = f"{why}: {tried:.3f} ms when tried, the floor {base:.3f}"
         return records_of(
             workload=workload,
             own=own,

@@ -426,6 +426,9 @@ commir.program @collectives on @cluster axes(i = 8)
   // CHECK: commir.all_to_all.start %[[N:.*]], %[[B:.*]] into %[[N]], %[[B]] on "gpu" : memref<256xi8>, memref<4xi64>, memref<256xi8>, memref<4xi64>
   %w = commir.all_to_all.start %n, %b into %n, %b on "gpu"
       : memref<256xi8>, memref<4xi64>, memref<256xi8>, memref<4xi64>
+  // CHECK: commir.all_to_all.start {{.*}} on [] :
+  %alone = commir.all_to_all.start %n, %b into %n, %b on []
+      : memref<256xi8>, memref<4xi64>, memref<256xi8>, memref<4xi64>
   %root = arith.constant 1 : index
   %on = arith.constant true
   // CHECK: commir.broadcast.start %[[M:.*]] into %[[M]] of %c1 on "gpu" when %true : memref<4xf32>, memref<4xf32>
