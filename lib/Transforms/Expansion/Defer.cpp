@@ -64,7 +64,7 @@ bool NestExpander::rounds(StoreOp store, size_t result) {
   if (!store.getOnce().empty() || !getReducedLevels(store).empty() ||
       !isRoundable(wide, type))
     return false;
-  if (LoopAttr loop = getChunkedLoop(store))
+  if (LoopAttr loop = getChunkedLoop(store); loop && !store.getDeferred())
     return addsRounded(store, result, loop);
   if (llvm::any_of(loops,
                    [&](LoopAttr loop) { return travels(store, loop); })) {

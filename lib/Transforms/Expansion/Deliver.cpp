@@ -56,6 +56,13 @@ bool NestExpander::goesInChunks(StoreOp store, LoopAttr loop) {
          loop.getShift().getChunks() > 1;
 }
 
+/// Whether results leave along a shifted loop in chunks.
+bool NestExpander::movesInChunks(LoopAttr loop) {
+  return llvm::any_of(travellers[loop.getName()], [&](const auto &moved) {
+    return goesInChunks(moved.store, loop);
+  });
+}
+
 /// The loop along which all results of a store move in chunks; null if none.
 LoopAttr NestExpander::getChunkedLoop(StoreOp store) {
   for (LoopAttr loop : loops)
@@ -87,7 +94,8 @@ bool NestExpander::arrivesInPlace(StoreOp store) {
   for (LoopAttr outer : loops) {
     if (outer == loop)
       break;
-    if (!outer.isParallel() && outer.getParts() != 1)
+    if (!outer.isParallel() && outer.getParts() != 1 &&
+        !movesInSlices(store, outer, loop))
       return false;
   }
   StringRef axis = loop.getAxes().front();
@@ -113,10 +121,10 @@ LogicalResult NestExpander::checkChunks(LoopAttr loop) {
   if (llvm::none_of(stores, inChunks))
     return success();
   for (const TravellingStore &moved : stores) {
-    if (StoreOp(moved.store).getDeferred())
+    if (StoreOp(moved.store).getDeferred() && loop.getShift().getChunks() > 1)
       return needsRule("R6 in chunks of a deferred merge",
                        "what comes in chunks is merged as it comes; do not "
-                       "defer it, or let it be delivered in one chunk");
+                       "defer it, or let it come in one chunk");
     for (const Traveller &traveller : moved.results)
       if (llvm::any_of(traveller.factors, llvm::IsaPred<IntegerAttr>))
         return needsRule("R6 in chunks of a strided placement",
@@ -154,16 +162,23 @@ Value NestExpander::getChunkTile(const ShiftedLoop &shifted,
                                  const Traveller &traveller, Value memory,
                                  Value part, Value chunk, Value slot) {
   int64_t count = shifted.loop.getShift().getChunks();
-  Part at = getPart(traveller.factors, shifted.level, part, shifted.axis);
-  at.index = add(mul(at.index, count), chunk);
-  at.count *= count;
-  return getTileAt(memory, {{shifted.axis, at}}, slot);
+  Part own = getPart(traveller.factors, shifted.level, part, shifted.axis);
+  own.index = add(mul(own.index, count), chunk);
+  own.count *= count;
+  SmallVector<std::pair<StringRef, Part>> at{{shifted.axis, own}};
+  for (StringAttr axis : traveller.slice)
+    at.emplace_back(axis, parts.lookup(axis));
+  return getTileAt(memory, at, slot);
 }
 
-/// Where a chunk waits that does not come to where the result is: of two ranks,
-/// each chunk has a place of its own.
-Value NestExpander::getArrivalSlot(const ShiftedLoop &shifted, Value chunk) {
-  return shifted.parts == 2 ? chunk : Value();
+/// Where chunk `number` waits that does not come to where the result is. Of two
+/// ranks, each chunk has a place of its own; and so has what is merged at the
+/// end, behind the own part.
+Value NestExpander::getArrivalSlot(const ShiftedLoop &shifted, StoreOp store,
+                                   Value number) {
+  if (store.getDeferred())
+    return add(number, constant(1));
+  return shifted.parts == 2 ? number : Value();
 }
 
 /// Chunk `number` leaves for its owner, and what was made of this rank's own
@@ -180,14 +195,15 @@ void NestExpander::startDelivery(const ShiftedLoop &shifted, Value number,
   Value part = getPartAt(shifted, step), rank = getRank(shifted.level);
   auto [to, from] = getDelivery(shifted, part);
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
-  Value arrival = getArrivalSlot(shifted, chunk);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
     for (const Traveller &traveller : moved.results) {
       Value made = traveller.outgoing ? traveller.outgoing : traveller.partial;
       bool arrives = direct && arrivesInPlace(moved.store);
       Value target = arrives ? memory[traveller.buffer] : traveller.incoming;
-      Value coming = getChunkTile(shifted, traveller, target, rank, chunk,
-                                  arrives ? Value() : arrival);
+      Value arrival =
+          arrives ? Value() : getArrivalSlot(shifted, moved.store, number);
+      Value coming =
+          getChunkTile(shifted, traveller, target, rank, chunk, arrival);
       if (moved.via == ResultVia::Deliver) {
         Value leaving =
             getChunkTile(shifted, traveller, made, part, chunk, slot);
@@ -215,10 +231,12 @@ void NestExpander::mergeDelivery(const ShiftedLoop &shifted, Value number,
                                  bool direct) {
   Value count = constant(shifted.loop.getShift().getChunks());
   Value chunk = arith::RemUIOp::create(builder, nest.getLoc(), number, count);
-  Value rank = getRank(shifted.level), slot = getArrivalSlot(shifted, chunk);
+  Value rank = getRank(shifted.level);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
-    if (direct && arrivesInPlace(moved.store))
+    StoreOp store = moved.store;
+    if (store.getDeferred() || (direct && arrivesInPlace(store)))
       continue;
+    Value slot = getArrivalSlot(shifted, store, chunk);
     SmallVector<Value> came, sums;
     for (const Traveller &traveller : moved.results) {
       Value tile = getChunkTile(shifted, traveller, traveller.incoming, rank,
@@ -233,7 +251,7 @@ void NestExpander::mergeDelivery(const ShiftedLoop &shifted, Value number,
       sums.push_back(getChunkTile(shifted, traveller, memory[traveller.buffer],
                                   rank, chunk));
     }
-    merge(moved.store, came, sums);
+    merge(store, came, sums);
   }
 }
 
@@ -257,20 +275,20 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
       for (auto [i, traveller] : llvm::enumerate(moved.results))
         body(moved.store, i, traveller);
   };
-  auto tileOf = [&](const Traveller &traveller) {
-    return getChunkTile(shifted, traveller, traveller.partial, step.part, chunk,
-                        traveller.outgoing ? Value() : slot);
-  };
   // Launches write what leaves, and merge into what has come.
   size_t inner = turns.size() + (chunks == 1 ? 1 : 2);
   forEach([&](StoreOp store, size_t i, const Traveller &traveller) {
-    Departure made{memory[traveller.buffer], Value(), inner,
-                   /*isWritten=*/false};
-    if (!own)
-      made = {traveller.partial, traveller.outgoing ? constant(0) : slot, inner,
-              writesStep(store, shifted.loop)};
-    if (!own && !made.isWritten)
-      fillWithIdentity(store, i, tileOf(traveller));
+    bool isWritten = writesStep(store, shifted.loop);
+    Departure made{traveller.partial, traveller.outgoing ? constant(0) : slot,
+                   inner, isWritten};
+    if (own && store.getDeferred())
+      made = {traveller.incoming, constant(0), inner, isWritten};
+    else if (own)
+      made = {memory[traveller.buffer], Value(), inner, /*isWritten=*/false};
+    if (!isWritten && (!own || store.getDeferred()))
+      fillWithIdentity(store, i,
+                       getChunkTile(shifted, traveller, made.partial, step.part,
+                                    chunk, made.slot));
     departing[traveller.buffer].push_back(made);
   });
   LogicalResult result = emitStepBody(
@@ -282,7 +300,9 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
       return;
     Value narrow = getChunkTile(shifted, traveller, traveller.outgoing,
                                 step.part, chunk, slot);
-    CopyOp::create(builder, loc, tileOf(traveller), narrow);
+    Value wide =
+        getChunkTile(shifted, traveller, traveller.partial, step.part, chunk);
+    CopyOp::create(builder, loc, wide, narrow);
   });
   return result;
 }
@@ -346,12 +366,21 @@ LogicalResult NestExpander::emitChunksOfTwo(size_t at,
 }
 
 LogicalResult NestExpander::emitChunks(size_t at, const ShiftedLoop &shifted) {
-  Location loc = nest.getLoc();
   if (shifted.steps != shifted.parts)
     return needsRule("R6 in chunks behind a window",
                      "some parts of the results have fewer partial results");
-  if (shifted.parts == 2)
-    return emitChunksOfTwo(at, shifted);
+  LogicalResult result = shifted.parts == 2 ? emitChunksOfTwo(at, shifted)
+                                            : emitChunksOfMany(at, shifted);
+  for (const TravellingStore &moved : travellers[shifted.loop.getName()])
+    if (StoreOp(moved.store).getDeferred())
+      mergeArrived(shifted, moved);
+  return result;
+}
+
+/// More ranks: one chunk moves while the next one is made.
+LogicalResult NestExpander::emitChunksOfMany(size_t at,
+                                             const ShiftedLoop &shifted) {
+  Location loc = nest.getLoc();
   int64_t chunks = shifted.loop.getShift().getChunks();
   int64_t others = (shifted.parts - 1) * chunks;
   // While the chunks of numbers [first, last) are made, those before them move.

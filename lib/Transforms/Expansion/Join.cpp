@@ -73,11 +73,12 @@ bool NestExpander::joinsPieces(KernelOp kernel) {
 }
 
 /// The loop over an axis where that is shifted, and no other loop runs in
-/// sequence; null otherwise.
-LoopAttr NestExpander::getOnlyShift(StringRef axis) {
+/// sequence but for slices of the result; null otherwise.
+LoopAttr NestExpander::getOnlyShift(StringRef axis, BufferType result) {
   LoopAttr found;
   for (LoopAttr loop : loops) {
-    if (loop.getParts() == 1 || (loop.isParallel() && !loop.getShift()))
+    if (loop.getParts() == 1 || (loop.isParallel() && !loop.getShift()) ||
+        (!loop.getShift() && result.hasAxis(loop.getAxes().front())))
       continue;
     if (found || !loop.getShift() || !loop.isOver(axis) ||
         loop.getParts() != nest.getParts(axis))
@@ -100,7 +101,7 @@ void NestExpander::findHome(StoreOp store, size_t result, Waiting &held) {
   bool isOfQueries = type.hasAxis(queries);
   AxisAttr stays = program.getAxis(isOfQueries ? queries : keys);
   AxisAttr moves = program.getAxis(isOfQueries ? keys : queries);
-  LoopAttr loop = getOnlyShift(moves.getName());
+  LoopAttr loop = getOnlyShift(moves.getName(), type);
   if (isOfQueries == type.hasAxis(keys) || !loop)
     return;
   ShiftedLoop shifted = describeShift(loop);
@@ -163,11 +164,11 @@ void NestExpander::leaveOut(StoreOp store, const Waiting &held,
   auto kernel = store.getTiles()[0].getDefiningOp<KernelOp>();
   DimAttr queries = getBoundDim(kernel, {"sq"});
   DimAttr keys = getBoundDim(kernel, {"sk"});
-  bool isOfQueries = cast<BufferType>(store.getBuffers()[0].getType())
-                         .hasAxis(queries.getAxis());
+  auto type = cast<BufferType>(store.getBuffers()[0].getType());
+  bool isOfQueries = type.hasAxis(queries.getAxis());
   DimAttr stays = isOfQueries ? queries : keys;
   DimAttr moves = isOfQueries ? keys : queries;
-  ShiftedLoop shifted = describeShift(getOnlyShift(moves.getAxis()));
+  ShiftedLoop shifted = describeShift(getOnlyShift(moves.getAxis(), type));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(merge);
   merge.getPositionsMutable().assign(getPhase(shifted));

@@ -210,7 +210,7 @@ LogicalResult NestExpander::startOutputs() {
         accumulator = makeMemory(wide, 1, partial);
       memory[buffer] = accumulator;
     }
-    bool inChunks = bool(getChunkedLoop(store));
+    bool inChunks = getChunkedLoop(store) && !store.getDeferred();
     bool isStarted = inChunks ? arrivesInPlace(store)
                      : moves  ? bool(getOnlyRound(store))
                               : written.contains(store);

@@ -109,7 +109,7 @@ void NestExpander::widenArrival(const ShiftedLoop &shifted, const Ring &member,
                      getPartOf(shifted, member, step.part, chunk));
   Value own = isOwnPart(shifted, member, step.part);
   Value kept = getHeldTile(member, at);
-  Value came = getTileAt(member.slots, at, step.slot);
+  Value came = getTileAt(member.slots, at, step.held);
   Value current = arith::SelectOp::create(builder, loc, own, kept, came);
   Value target = getTileAt(member.wide, at);
   CopyOp::create(builder, loc, current, target);

@@ -221,6 +221,14 @@ LogicalResult NestExpander::expand() {
   return success();
 }
 
+/// A parallel loop is at the part of this rank.
+void NestExpander::pushRanks(LoopAttr loop) {
+  auto levels = *getLevelsOfAxes(program, mesh, loop);
+  for (auto [axis, own] : llvm::zip_equal(loop.getAxes(), levels))
+    for (StringAttr level : own)
+      pushPart(axis, getRank(level), mesh.getLevelSize(level));
+}
+
 LogicalResult NestExpander::emitLoops(size_t at) {
   if (at == loops.size())
     return emitBody();
@@ -230,17 +238,16 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   if (loop.getShift())
     return emitRing(at);
   if (loop.isParallel()) {
-    auto levels = *getLevelsOfAxes(program, mesh, loop);
     llvm::StringMap<Part> before = parts;
-    for (auto [axis, own] : llvm::zip_equal(loop.getAxes(), levels))
-      for (StringAttr level : own)
-        pushPart(axis, getRank(level), mesh.getLevelSize(level));
+    pushRanks(loop);
     LogicalResult result = emitLoops(at + 1);
     parts = before;
     return result;
   }
   if (loop.getAxes().size() > 1)
     return needsRule("R1", "a joined loop that is cut in sequence");
+  if (std::optional<size_t> ring = findRingOfSlices(at))
+    return emitSlices(at, *ring);
 
   Value zero = constant(0), count = constant(loop.getParts());
   auto sequence =

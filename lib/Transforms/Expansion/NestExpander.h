@@ -61,6 +61,8 @@ struct Traveller {
   /// Other axes, with how they are cut, along which outer loops make the
   /// results move: the part that these are at.
   SmallVector<std::pair<StringAttr, SmallVector<Attribute>>> outer;
+  /// Other axes of which but a slice moves, the part that loops around are at.
+  SmallVector<StringAttr> slice;
   /// Where a narrower link rounds what leaves, and gives what came its own type
   /// back; null where it need not.
   Value outgoing = {}, widened = {};
@@ -69,7 +71,7 @@ struct Traveller {
 /// The results of one store that move along a shifted loop.
 struct TravellingStore {
   StoreOp store;
-  SmallVector<Traveller> results;
+  SmallVector<Traveller, 0> results;
   ResultVia via;
   /// Whether a launch of the last step, which makes the rank's own part, puts
   /// it where it stays.
@@ -87,6 +89,9 @@ struct ShiftedLoop {
   int64_t parts, direction, offset;
   Value phase;       // the part that the rank starts with, before it is wrapped
   int64_t steps = 0; // as many of the parts, in order, as some rank needs
+  /// The number of its first pull, where no step starts what the next one
+  /// needs: all pulls of all slices are counted, and come ahead.
+  Value firstPull = {};
 };
 
 /// A loop that is not parallel, and which part it is at.
@@ -100,6 +105,7 @@ struct RingStep {
   Value step, part, slot;
   Value next, nextPart, nextSlot;
   Value more; // whether there is a next step
+  Value held; // in which slot of the rings its part is
 };
 
 /// A loop that runs in sequence, while its body is emitted.
@@ -188,6 +194,7 @@ private:
                         BufferType wide);
   Value lend(Value own, ArrayRef<StringAttr> group);
   LogicalResult findSlice(LoopAttr loop, Ring &ring);
+  bool movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop);
   SmallVector<std::pair<StringRef, Part>> getMoved(const Ring &member,
                                                    StringAttr axis, Part part);
   SmallVector<Held, 0> packSlices(const ShiftedLoop &shifted);
@@ -237,6 +244,9 @@ private:
   void whenTrue(Value condition, function_ref<void()> body);
   int64_t getChunks(LoopAttr loop);
   LogicalResult emitLoops(size_t at);
+  void pushRanks(LoopAttr loop);
+  std::optional<size_t> findRingOfSlices(size_t at);
+  LogicalResult emitSlices(size_t at, size_t ring);
   ShiftedLoop describeShift(LoopAttr loop);
   LogicalResult emitRing(size_t at);
   SmallVector<Interval> getTouched(AxisAttr axis,
@@ -245,6 +255,9 @@ private:
   bool entersOnce(KernelOp kernel);
   LogicalResult emitSteps(size_t at, const ShiftedLoop &shifted);
   RingStep getStep(const ShiftedLoop &shifted, Value number);
+  Value getPulledSlot(const ShiftedLoop &shifted, Value step);
+  LogicalResult emitStep(size_t at, const ShiftedLoop &shifted,
+                         const RingStep &step);
   LogicalResult emitStepBody(size_t at, const ShiftedLoop &shifted,
                              const RingStep &step, std::optional<Part> chunk);
   /// The part that step `step` works on.
@@ -273,19 +286,22 @@ private:
                    SmallVectorImpl<Value> &tokens);
   void mergeTravel(const ShiftedLoop &shifted, const RingStep &step);
   void closeTravel(const ShiftedLoop &shifted);
+  void mergeArrived(const ShiftedLoop &shifted, const TravellingStore &moved);
   void narrowDepartures(const ShiftedLoop &shifted, const RingStep &step);
   std::optional<ResultVia> getResultVia(StoreOp store, LoopAttr loop);
   bool goesInChunks(StoreOp store, LoopAttr loop);
+  bool movesInChunks(LoopAttr loop);
   LoopAttr getChunkedLoop(StoreOp store);
   bool arrivesInPlace(StoreOp store);
   LogicalResult checkChunks(LoopAttr loop);
   LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunksOfTwo(size_t at, const ShiftedLoop &shifted);
+  LogicalResult emitChunksOfMany(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunk(size_t at, const ShiftedLoop &shifted, Value number,
                           bool own);
   Value getChunkTile(const ShiftedLoop &shifted, const Traveller &traveller,
                      Value memory, Value part, Value chunk, Value slot = {});
-  Value getArrivalSlot(const ShiftedLoop &shifted, Value chunk);
+  Value getArrivalSlot(const ShiftedLoop &shifted, StoreOp store, Value number);
   void startDelivery(const ShiftedLoop &shifted, Value number, bool direct,
                      SmallVectorImpl<Value> &tokens,
                      SmallVectorImpl<Value> &opened);
@@ -314,7 +330,7 @@ private:
                   Value tile, Value part);
   LogicalResult emitBody();
   LogicalResult emitLaunch(KernelOp kernel);
-  LoopAttr getOnlyShift(StringRef axis);
+  LoopAttr getOnlyShift(StringRef axis, BufferType result);
   void findHome(StoreOp store, size_t result, Waiting &held);
   Value getPhase(const ShiftedLoop &shifted);
   void leaveOut(StoreOp store, const Waiting &held, LaunchOp merge);

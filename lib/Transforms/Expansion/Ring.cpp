@@ -335,13 +335,14 @@ LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
   StringRef axis = shifted.axis.getValue();
   ArrayRef<Ring> members = rings[loop.getName()];
   SmallVector<Value> arriving;
-  for (const Ring &member : members)
-    arriving.push_back(startArrival(shifted, member, step, chunk));
+  if (!shifted.firstPull)
+    for (const Ring &member : members)
+      arriving.push_back(startArrival(shifted, member, step, chunk));
   for (const Ring &member : members)
     widenArrival(shifted, member, step, chunk);
   for (const Ring &member : members)
     arrived[member.buffer].push_back(
-        {isOwnPart(shifted, member, step.part), member.slots, step.slot});
+        {isOwnPart(shifted, member, step.part), member.slots, step.held});
   Part before = parts.lookup(axis);
   pushPart(axis, step.part, shifted.parts);
   turns.push_back({axis, step.step, shifted.steps});
@@ -375,12 +376,36 @@ RingStep NestExpander::getStep(const ShiftedLoop &shifted, Value number) {
   step.step = number;
   step.part = getPartAt(shifted, number);
   step.slot = slotAt(number);
+  step.held = shifted.firstPull ? getPulledSlot(shifted, number) : step.slot;
   step.next = add(number, constant(1));
   step.nextPart = getPartAt(shifted, step.next);
   step.nextSlot = slotAt(step.next);
   step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
                                     step.next, constant(shifted.steps));
   return step;
+}
+
+/// A step, and what moves of results along with it.
+LogicalResult NestExpander::emitStep(size_t at, const ShiftedLoop &shifted,
+                                     const RingStep &step) {
+  Location loc = nest.getLoc();
+  SmallVector<Value> tokens;
+  startTravel(shifted, step, tokens);
+  LogicalResult result = success();
+  // Work on a chunk of this part hides the arrival of that of the next.
+  if (int64_t number = getChunks(shifted.loop); number > 1) {
+    Value zero = constant(0), count = constant(number), one = constant(1);
+    auto chunks = scf::ForOp::create(builder, loc, zero, count, one);
+    OpBuilder::InsertionGuard inside(builder);
+    builder.setInsertionPointToStart(chunks.getBody());
+    result =
+        emitStepBody(at, shifted, step, Part{chunks.getInductionVar(), number});
+  } else {
+    result = emitStepBody(at, shifted, step, std::nullopt);
+  }
+  waitForAll(tokens);
+  mergeTravel(shifted, step);
+  return result;
 }
 
 LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
@@ -391,9 +416,7 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   for (const Ring &member : rings[loop.getName()])
     openRing(shifted, member, tokens);
   waitForAll(tokens);
-  if (llvm::any_of(travellers[loop.getName()], [&](const auto &moved) {
-        return goesInChunks(moved.store, loop);
-      })) {
+  if (movesInChunks(loop)) {
     LogicalResult result = emitChunks(at, shifted);
     returnSlices(shifted, before);
     return result;
@@ -405,21 +428,7 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(steps.getBody());
-    RingStep step = getStep(shifted, steps.getInductionVar());
-    startTravel(shifted, step, tokens);
-    // Work on a chunk of this part hides the arrival of that of the next.
-    if (int64_t number = getChunks(loop); number > 1) {
-      auto chunks =
-          scf::ForOp::create(builder, loc, zero, constant(number), one);
-      OpBuilder::InsertionGuard inside(builder);
-      builder.setInsertionPointToStart(chunks.getBody());
-      result = emitStepBody(at, shifted, step,
-                            Part{chunks.getInductionVar(), number});
-    } else {
-      result = emitStepBody(at, shifted, step, std::nullopt);
-    }
-    waitForAll(tokens);
-    mergeTravel(shifted, step);
+    result = emitStep(at, shifted, getStep(shifted, steps.getInductionVar()));
   }
   closeTravel(shifted);
   returnSlices(shifted, before);

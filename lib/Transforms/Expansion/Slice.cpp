@@ -7,11 +7,14 @@
 //
 // Around a ring there may be loops over axes of the buffer that moves. Then a
 // rank needs but the slice that these are at, and no more goes around. A slice
-// does not lie together in the rank's shard: each time that the ring opens, the
-// rank puts its own aside, which is what it sends, or lends to those who pull.
+// need not lie together in the rank's shard. Where it is pulled it is read out
+// of that all the same; where it is sent, the rank puts its own aside each time
+// that the ring opens.
 //
 // So it is for one part of a strided placement, and for what an outer ring
-// brought to a rank that others pull it from.
+// brought to a rank that others pull it from: that is lent when it is aside.
+//
+// Of results, too, but the slice moves that the loops around the ring are at.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +62,27 @@ LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
   return success();
 }
 
+/// Whether the results of a store that move along `loop` are but of the part
+/// that loop `outer`, around it, is at.
+bool NestExpander::movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop) {
+  StringAttr axis = outer.getAxes().front();
+  if (outer.isParallel() || outer.getParts() == 1 || loop.isOver(axis))
+    return false;
+  // All that cuts the axis is around the ring.
+  auto end = llvm::find(loops, loop);
+  for (auto it = loops.begin(); it != loops.end(); ++it)
+    if (it->isOver(axis) && it->getParts() != 1 &&
+        (it >= end || it->getShift()))
+      return false;
+  return llvm::all_of(store.getBuffers(), [&](Value buffer) {
+    return llvm::any_of(
+        cast<BufferType>(buffer.getType()).getDims(), [&](DimAttr dim) {
+          return !dim.isConstant() && dim.getAxis() == axis.getValue() &&
+                 !cutsGroups(program, nest, dim);
+        });
+  });
+}
+
 /// Makes the memory of one ring, and lends what others read of it. Kernels take
 /// parts of type `wide` where it is not null.
 LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
@@ -83,7 +107,7 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
     return makeMemory(type, slots, others, all);
   };
   bool isStrided = llvm::any_of(ring.factors, llvm::IsaPred<IntegerAttr>);
-  if (!ring.slice.empty() || isStrided || (pulled && arrives)) {
+  if (isStrided || (pulled ? arrives : !ring.slice.empty())) {
     ring.packed = makeParts(local, 1, shards);
   } else if (pulled) {
     ring.lease = lend(ring.own, ring.group);

@@ -67,7 +67,8 @@ bool NestExpander::writesStep(StoreOp store, LoopAttr loop) {
   for (LoopAttr outer : loops) {
     if (outer == loop)
       return true;
-    if (outer.isParallel() || outer.getParts() == 1 || travels(store, outer))
+    if (outer.isParallel() || outer.getParts() == 1 || travels(store, outer) ||
+        movesInSlices(store, outer, loop))
       continue;
     for (Value buffer : store.getBuffers())
       if (findDim(cast<BufferType>(buffer.getType()), outer.getAxes().front()))

@@ -77,7 +77,10 @@ LoopAttr NestExpander::getOnlyRound(StoreOp store) {
                                   });
       return isAdded || travelsInside(store, loop) ? LoopAttr() : loop;
     }
-    if (!loop.isParallel() && loop.getParts() != 1)
+    auto moving = llvm::find_if(
+        loops, [&](LoopAttr inner) { return travels(store, inner); });
+    if (!loop.isParallel() && loop.getParts() != 1 &&
+        (moving == loops.end() || !movesInSlices(store, loop, *moving)))
       return {};
   }
   return {};
@@ -141,6 +144,13 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
           break;
         StringAttr other = outer.getAxes().front();
         CutAttr cut = others.getCut(other.getValue());
+        if (movesInSlices(store, outer, loop) &&
+            !llvm::is_contained(traveller.slice, other)) {
+          parts.emplace_back(other,
+                             builder.getI64IntegerAttr(nest.getParts(other)));
+          others = dropCuts(others, other.getValue());
+          traveller.slice.push_back(other);
+        }
         if (other == axis || !travels(store, outer) || !cut)
           continue;
         SmallVector<Attribute> factors = getFactors(mesh, cut);
@@ -172,6 +182,8 @@ Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
                                         shifted.axis));
   for (const auto &[axis, factors] : traveller.outer)
     at.emplace_back(axis, getPart(factors, StringAttr(), Value(), axis));
+  for (StringAttr axis : traveller.slice)
+    at.emplace_back(axis, parts.lookup(axis));
   return getTileAt(memory, at, slot, stack);
 }
 
@@ -340,6 +352,20 @@ void NestExpander::narrowDepartures(const ShiftedLoop &shifted,
                  step.part);
 }
 
+/// Merges what waits of a deferred store's results, the own part among it.
+void NestExpander::mergeArrived(const ShiftedLoop &shifted,
+                                const TravellingStore &moved) {
+  SmallVector<Value> stacks, totals;
+  for (const Traveller &traveller : moved.results) {
+    stacks.push_back(getTravelTile(shifted, traveller, traveller.incoming,
+                                   getRank(shifted.level), Value(),
+                                   shifted.steps));
+    totals.push_back(getTotalTile(shifted, traveller));
+  }
+  mergeAll(moved.store, stacks, totals,
+           /*overwrites=*/getOnlyRound(moved.store) == shifted.loop);
+}
+
 /// The last step has the sum of the rank's own part, or that of the owner one
 /// closing hop away.
 void NestExpander::closeTravel(const ShiftedLoop &shifted) {
@@ -378,12 +404,7 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
       if (closing != 0)
         sum = widenTile(shifted, traveller, sum, rank);
     if (isDeferred) {
-      SmallVector<Value> stacks;
-      for (const Traveller &traveller : moved.results)
-        stacks.push_back(getTravelTile(shifted, traveller, traveller.incoming,
-                                       rank, Value(), shifted.steps));
-      mergeAll(moved.store, stacks, totals,
-               /*overwrites=*/getOnlyRound(moved.store) == shifted.loop);
+      mergeArrived(shifted, moved);
     } else if (moved.staysHome) {
       continue;
     } else if (getOnlyRound(moved.store) == shifted.loop &&

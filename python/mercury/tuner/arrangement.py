@@ -49,11 +49,14 @@ class Arrangement:
         For each axis that is cut, its loops, outermost first.
     order
         The loops that take time, outermost first, as (axis, number of the entry).
+    in_slices
+        Whether the outermost repeats a ring for one slice of its buffers after another.
     """
 
     owners: dict[str, str]
     entries: dict[str, tuple[Entry, ...]]
     order: tuple[tuple[str, int], ...]
+    in_slices: bool = False
 
     def ring_on(self, level: str) -> str | None:
         """Give the axis that is staggered on a level."""
@@ -63,7 +66,9 @@ class Arrangement:
         return None
 
 
-def arrangements(facts: Facts, mesh: Mesh, blocks: Sequence[int]) -> Iterator[Arrangement]:
+def arrangements(
+    facts: Facts, mesh: Mesh, blocks: Sequence[int], slices: Sequence[int] = ()
+) -> Iterator[Arrangement]:
     """Enumerate the arrangements of a program on the levels of a mesh.
 
     Each level spreads one axis that is long enough. On each level at most one other axis is
@@ -78,6 +83,9 @@ def arrangements(facts: Facts, mesh: Mesh, blocks: Sequence[int]) -> Iterator[Ar
         Levels of one rank are left out.
     blocks
         Numbers of parts that one axis may be cut into beside that, anywhere.
+    slices
+        Numbers of parts that the axis which all buffers begin with may be cut into, around a
+        ring over one level: each part of a buffer lies together, and is read meanwhile.
     """
     sizes = {level: size for level, size in mesh.levels if size > 1}
     for owners in _owners(facts, sizes):
@@ -86,6 +94,8 @@ def arrangements(facts: Facts, mesh: Mesh, blocks: Sequence[int]) -> Iterator[Ar
                 for blocked in _blocked(facts, entries, blocks):
                     for order in _orders(blocked):
                         yield Arrangement(owners=owners, entries=blocked, order=order)
+                if len(rings) == 1 and len(rings[0][1].levels) == 1:
+                    yield from _sliced(facts, owners, entries, slices)
 
 
 def _owners(facts: Facts, sizes: Mapping[str, int]) -> Iterator[dict[str, str]]:
@@ -192,6 +202,28 @@ def _blocked(
                 continue
             for at in range(len(own) + 1):
                 yield {**entries, axis: (*own[:at], Block(parts), *own[at:])}
+
+
+def _sliced(
+    facts: Facts,
+    owners: dict[str, str],
+    entries: Mapping[str, tuple[Entry, ...]],
+    slices: Sequence[int],
+) -> Iterator[Arrangement]:
+    leading = {
+        next((axis for axis, extent in group.axes.items() if extent > 1), "")
+        for group in facts.groups
+    }
+    axis = leading.pop()
+    if leading or not axis or axis in entries:
+        return
+    for parts in slices:
+        if facts.extents[axis] % parts == 0:
+            cut = {**entries, axis: (Block(parts),)}
+            for order in _orders(entries):
+                yield Arrangement(
+                    owners=owners, entries=cut, order=((axis, 0), *order), in_slices=True
+                )
 
 
 def _orders(

@@ -8,7 +8,7 @@ nothing:
   has one partial result, which a collective merges;
 - a product adds to its result as it goes, without a pass over it; only what other ranks
   bring is added by a kernel of its own;
-- a partial result that its owner reads, in chunks or rounded, is merged as it comes;
+- a partial result that comes in chunks, or rounded, is merged as it comes;
 - where several merges can wait, all do, in one type: each gains by itself.
 """
 
@@ -57,7 +57,7 @@ def _gains(store: Store, placed: Placed, loops: Sequence[Loop]) -> bool:
     several = brought = False
     for loop in loops:
         if loop.shift is not None and buffers & placed.moved(loop).keys():
-            if loop.shift.results != "deliver" or loop.shift.chunks > 1 or loop.shift.link:
+            if loop.shift.results == "travel" or loop.shift.chunks > 1 or loop.shift.link:
                 return False
             brought = True
         several |= bool(set(loop.axes) & over) and not loop.levels and loop.parts > 1

@@ -103,6 +103,11 @@ class Operands:
     offset: int
     style: Style
 
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether it can read the next slice of its buffers while it works on one."""
+        return self.style.reads == "pull" and self.style.chunks == 1
+
     def keywords(self) -> dict[str, Value]:
         """Give those that are not the default, as `Schedule.shift` takes them."""
         found: dict[str, Value] = {}

@@ -17,6 +17,8 @@ Some schedules are legal and not here, each because another one is as good on an
 - joined loops: a level is cut along whole axes, so splitting the level says the same;
 - the other direction of a ring without a mask: its mirror image;
 - what is read where it lies, and results that are sent: who reads it there can read them;
+- a ring in slices of its buffers that cannot read the next one meanwhile, as one that sends,
+  one of several, or in chunks, or whose slices do not lie together;
 - a merge that waits where it can gain nothing; see `mercury.tuner.deferral`.
 
 Options leave out more, by default: loops of blocks inside a rank, other implementations of
@@ -70,6 +72,9 @@ class SpaceOptions:
         move; without it they are float32.
     blocks
         Numbers of parts that one axis is cut into, one after another, inside a rank.
+    slices
+        Numbers of parts that divide the axis which all buffers begin with: a ring that pulls
+        is repeated for each, and reads the next one meanwhile.
     implementations
         For a pattern of kernels, the implementations to choose from.
     untied
@@ -81,6 +86,7 @@ class SpaceOptions:
     defer: bool = True
     narrow: tuple[str, ...] = ()
     blocks: tuple[int, ...] = ()
+    slices: tuple[int, ...] = (2, 4, 8)
     implementations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untied: bool = False
 
@@ -262,7 +268,8 @@ class Space:
         mesh = base.mesh
         sizes = dict(mesh.levels)
         nests = read_placed(base).nests
-        for arrangement in arrangements(facts, mesh, self.options.blocks):
+        options = self.options
+        for arrangement in arrangements(facts, mesh, options.blocks, options.slices):
             calls, loops = loop_calls(nests, arrangement, sizes)
             try:
                 arranged = apply(base, calls)
@@ -272,6 +279,8 @@ class Space:
             for places in placements(facts, arrangement, sizes):
                 where = place_calls(facts, arrangement, places)
                 for how in operands(facts, arrangement, places, sizes, links, self._styles):
+                    if arrangement.in_slices and not all(each.reads_ahead for each in how):
+                        continue
                     steps = [*where, *ring_calls(arrangement, loops, how)]
                     yield from self._finished(arranged, steps)
 
