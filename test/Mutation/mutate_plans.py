@@ -33,6 +33,7 @@ VARIANTS = {
     "fetch in chunks": ("gemm-rs-shifted", "results=fetch, chunks=2"),
     "narrow link": ("gemm-rs-shifted", "link=bf16"),
     "balanced": ("ring", "reads=pull"),
+    "read ahead": ("ring", "reads=pull"),
 }
 MESHES = ({"gpu": 3}, {"node": 2, "gpu": 2})
 SEEDS = (0, 1, 2, 3)
@@ -54,7 +55,7 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
         base, choice = VARIANTS.get(name, (name, ""))
         strategy = mc.strategies.get(base)
         # Nested rings that pull may visit parts in any order: each gives other last bits.
-        for levels in MESHES[:1] if name == "balanced" else MESHES:
+        for levels in MESHES[:1] if choice == "reads=pull" else MESHES:
             if strategy.program.name == "matmul":
                 program = strategy.program(m=7, n=5, depth=6, dtype="bf16")
             else:
@@ -63,12 +64,16 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
                     sizes["sq"] = 5
                 if name == "balanced":  # pieces that a launch takes together
                     sizes |= {"sq": 13, "sk": 13, "layout": {"sq": "zigzag", "sk": "zigzag"}}
+                if name == "read ahead":
+                    sizes |= {"b": 3}
                 known = strategy.program.parameters
                 program = strategy.program(**{k: v for k, v in sizes.items() if k in known})
             mesh = "x".join(str(size) for size in levels.values())
             for end in ("", ", merged at the end"):
                 try:
                     schedule = varied(strategy, choice, mc.Mesh(**levels), program)
+                    if name == "read ahead":  # in slices, of which one is shorter
+                        schedule.tile("b", 2)
                     if end:
                         partial = "bf16" if name == "balanced" else None
                         schedule.defer(program.outputs[0].name, partial=partial)

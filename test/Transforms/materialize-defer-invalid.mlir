@@ -54,7 +54,7 @@ commir.program @in_chunks on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R6 in chunks of a deferred merge (what comes in chunks is merged as it comes; do not defer it, or let it be delivered in one chunk)}}
+  // expected-error@below {{needs rule R6 in chunks of a deferred merge (what comes in chunks is merged as it comes; do not defer it, or let it come in one chunk)}}
   commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results deliver, chunks 2) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -73,8 +73,8 @@ commir.program @by_fetch on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R6 in chunks of a deferred merge (what comes in chunks is merged as it comes; do not defer it, or let it be delivered in one chunk)}}
-  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results fetch) {
+  // expected-error@below {{needs rule R6 in chunks of a deferred merge (what comes in chunks is merged as it comes; do not defer it, or let it come in one chunk)}}
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results fetch, chunks 2) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)

@@ -152,6 +152,36 @@ commir.program @delivered on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
+// What its owner reads waits behind the own part, and no chunk is merged as it
+// comes.
+// CHECK-LABEL: commir.program @fetched on
+// CHECK: %[[MADE:.*]] = commir.alloc slots 1 placement [] parts {i = 2 : i64} : !commir.buffer<[i, j], f32>
+// CHECK: %[[SLOTS:.*]] = commir.alloc slots 2 placement [] parts {i = 2 : i64} : !commir.buffer<[i, j], f32>
+// CHECK: commir.launch "matmul" {{.*}}overwrite = array<i1: true>
+// CHECK: %[[COMES:.*]] = commir.part %[[SLOTS]] slot %{{.*}} [i : %{{.*}} of 2]
+// CHECK: %[[LEASE:.*]] = commir.lease.open %[[MADE]]
+// CHECK: %[[TOKEN:.*]] = commir.pull.start {{.*}}%[[COMES]]
+// CHECK: %[[OWN:.*]] = commir.part %[[SLOTS]] slot %c0 [i : %{{.*}} of 2]
+// CHECK: commir.launch "matmul" {{.*}}outs(%[[OWN]] {{.*}}overwrite = array<i1: true>
+// CHECK: commir.wait %[[TOKEN]]
+// CHECK: commir.lease.close %[[LEASE]]
+// CHECK-NOT: commir.{{fill|copy|accumulate}}
+// CHECK: %[[ALL:.*]] = commir.part %[[SLOTS]] stack 2
+// CHECK: commir.launch "sum_all" ins(%[[ALL]] : {{.*}}) outs(%{{.*}} : !commir.tile<[i, j], bf16>)
+commir.mesh @mesh(gpu = 2)
+commir.program @fetched on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], bf16>, %B: !commir.buffer<[k, j], bf16>)
+    outputs(%C: !commir.buffer<[i, j], bf16> shard [i -> gpu]) {
+  commir.for j, k of 2 parallel(gpu), i of 2 shift(by k on gpu, offset 1, results fetch) {
+    %a = commir.load %A : !commir.buffer<[i, k], bf16>
+    %b = commir.load %B : !commir.buffer<[k, j], bf16>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], bf16>, !commir.tile<[k, j], bf16>) -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k) deferred : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], bf16>
+  }
+}
+
+// -----
+
 // R5: everybody's partial results of the own part wait side by side.
 // CHECK-LABEL: commir.program @scattered on
 // CHECK: commir.alloc slots 4 placement [] parts {i = 4 : i64}

@@ -39,3 +39,20 @@ def test_gradients_are_two_calls_and_a_sum_each(mask, rank):
     # The last keys of the first rank are seen by none of the second's queries.
     fills = 2 if mask == "causal" and rank == 1 else 0
     assert Counter(work) == Counter(attention_bwd=2, sum_all=3, fill=fills)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_a_batch_in_slices_has_two_calls_a_slice_and_one_merge(mask, rank):
+    name = "pull in 4 slices, merged once" + (", zigzag" if mask == "causal" else "")
+    work = work_of(f"attention-16x32x4096-{mask}", name, rank)
+    assert work == [*["attention_fwd"] * 8, "softmax_merge_all"]
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_gradients_of_a_batch_in_slices_are_summed_a_slice(mask):
+    name = "pull, fetch in 4 slices, merged once" + (", zigzag" if mask == "causal" else "")
+    work = Counter(work_of(f"attention-16x32x4096-{mask}-bwd", name, 0))
+    # dK and dV of a slice are whole with it; dQ waits for all.
+    assert (work["attention_bwd"], work["sum_all"]) == (8, 2 * 4 + 1)
+    assert not work["copy"] + work["accumulate"]

@@ -257,7 +257,37 @@ def test_merges_wait_where_they_can_gain_and_narrow_only_where_allowed():
 def test_a_product_alone_merges_as_it_goes():
     kept = [each for each in Space(matmul(), mc.Mesh(gpu=2)) if each.eager]
     assert kept
-    assert all("results=deliver" in each.recipe for each in kept)
+    assert all(
+        "results=deliver" in each.recipe or "results=fetch" in each.recipe for each in kept
+    )
+
+
+def test_a_ring_that_pulls_may_come_in_slices_of_a_batch():
+    mesh = mc.Mesh(gpu=2)
+    program = attention(b=12, h=2, d=2)
+    plain = {each.fingerprint for each in Space(program, mesh, options=SpaceOptions(slices=()))}
+    space = Space(program, mesh)
+    found = list(space)
+    assert plain < {each.fingerprint for each in found}
+    assert len({each.fingerprint for each in found}) == space.made == len(found)
+    sliced = [each for each in found if each.fingerprint not in plain]
+    # 8 does not divide 12; each number of slices has the same few.
+    numbers = [next(n for n in "248" if f"tile(b, {n})" in each.recipe) for each in sliced]
+    assert numbers.count("2") == numbers.count("4") == len(sliced) / 2 < len(plain) / 8
+    assert all("reads=pull" in each.recipe for each in sliced)
+    assert not any("chunks" in each.recipe for each in sliced)
+    for each in sliced[::3]:
+        assert trial(each.schedule.compile()).right, each.recipe
+        moved = sum(transfer.bytes for transfer in transfers(each))
+        # Of each rank, and of both.
+        assert 2 * moved == trial(each.schedule.compile()).report.bytes_sent["gpu"], each.recipe
+
+
+def test_slices_that_do_not_lie_together_are_left_out():
+    for program in (attention(), matmul()):
+        mesh = mc.Mesh(gpu=2)
+        plain = Space(program, mesh, options=SpaceOptions(slices=()))
+        assert [e.recipe for e in Space(program, mesh)] == [e.recipe for e in plain]
 
 
 def test_the_space_of_attention_on_8_ranks_is_that_of_the_paper_and_more():

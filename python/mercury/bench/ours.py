@@ -26,7 +26,8 @@ _AG_PULL = "parallelize(j, {all}); shift(i, by=j, reads=pull{more})"
 _AG_RING = "parallelize(j, {all}); shift(i, by=j{more})"
 _RS = "parallelize(k, {all}); shard(C, i, {all}); shift(i, by=k{more})"
 _TRAVEL, _DELIVER = ", offset=1", ", offset=1, results=deliver"
-_FETCH = ", offset=1, results=fetch, link=bf16"
+_FETCH_WIDE = ", offset=1, results=fetch"
+_FETCH = f"{_FETCH_WIDE}, link=bf16"
 
 _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "attention": {
@@ -38,6 +39,7 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "attention-bwd": {
         "pull, own last, merged once": (_PULL + "; {defer}", _DELIVER),
         "pull, own first, merged once": (_PULL + "; {defer}", ", results=deliver"),
+        "pull, fetch, merged once": (_PULL + "; {defer}", _FETCH_WIDE),
         "pull, dQ merged once": (_PULL + "; {defer_dq}", ""),
     },
     "ag-gemm": {"pull": (_AG_PULL, ""), "pull, 4 chunks": (_AG_PULL, ", chunks=4")},
@@ -45,6 +47,20 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "fetch, 2 chunks, bf16": (_RS, f"{_FETCH}, chunks=2"),
         "fetch, 4 chunks, bf16": (_RS, f"{_FETCH}, chunks=4"),
         "deliver, 2 chunks, bf16": (_RS, f"{_DELIVER}, chunks=2, link=bf16"),
+    },
+}
+# Of a batch: the next slice is read, and gradients leave, under the work on one.
+_IN_SLICES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "attention": {
+        f"pull in {n} slices, merged once": (f"tile(b, {n}); {_PULL}; {{defer}}", "")
+        for n in (4, 8)
+    },
+    "attention-bwd": {
+        f"pull, fetch in {n} slices, merged once": (
+            f"tile(b, {n}); {_PULL}; {{defer}}",
+            _FETCH_WIDE,
+        )
+        for n in (4, 8)
     },
 }
 _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -56,7 +72,7 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         # dK and dV move with the keys, each in a way of its own.
         "pull, deliver": (_PULL, ", results=deliver"),
         "pull, own last, deliver": (_PULL, _DELIVER),
-        "pull, fetch": (_PULL, ", offset=1, results=fetch"),
+        "pull, fetch": (_PULL, _FETCH_WIDE),
         "ring, deliver": (_RING, ", results=deliver"),
         "pull, own last, bf16": (_PULL, ", offset=1, link=bf16"),
         "pull, own last, deliver, bf16": (_PULL, f"{_DELIVER}, link=bf16"),
@@ -82,7 +98,7 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "gemm-rs": {
         "fetch, 3 chunks, bf16": (_RS, f"{_FETCH}, chunks=3"),
         "fetch, bf16": (_RS, _FETCH),
-        "fetch, 2 chunks": (_RS, ", offset=1, results=fetch, chunks=2"),
+        "fetch, 2 chunks": (_RS, f"{_FETCH_WIDE}, chunks=2"),
         "deliver, bf16": (_RS, f"{_DELIVER}, link=bf16"),
         "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
         "deliver": (_RS, _DELIVER),
@@ -162,6 +178,8 @@ def plans_of(
     is_backward = isinstance(workload, Attention) and workload.backward
     table = f"{kind}-bwd" if is_backward else kind
     by_hand = {**_BY_HAND[table], **(_WIDE[table] if wide else {})}
+    if isinstance(workload, Attention) and workload.batch % 8 == 0:
+        by_hand = {**_IN_SLICES[table], **by_hand}
     for name in (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,):
         for layout, program in _programs(workload, name).items():
             try:

@@ -195,6 +195,20 @@ class _Buffer:
             )
         )
 
+    def _slices(self, loops: tuple[Loop, ...], ring: Loop) -> frozenset[str]:
+        """Axes of which a result moves but the slice that loops around its ring are at."""
+        around = loops[: loops.index(ring)]
+        return frozenset(
+            axis
+            for axis in self.axes
+            if axis in ring.axes
+            or all(
+                loop.parts == 1 or (loop.shift is None and loop in around)
+                for loop in loops
+                if axis in loop.axes
+            )
+        )
+
     # -- R4, R5, R6 -----------------------------------------------------------
 
     def merging(self, loops: tuple[Loop, ...], over: frozenset[str]) -> Iterator[Transfer]:
@@ -221,8 +235,7 @@ class _Buffer:
             made[level] = places[level]
             assert ring.shift is not None
             part = self.bytes(_factors(made), DTYPE_BYTES.get(ring.shift.link, width))
-            # An accumulator travels whole, whatever a loop around the ring makes of it.
-            runs = self._runs(loops, ring, frozenset(ring.axes))
+            runs = self._runs(loops, ring, self._slices(loops, ring))
             transport = "pull" if ring.shift.results == "fetch" else "p2p"
             hops = (self.sizes[level] - 1) * runs
             yield self._transfer("R6", level, transport, part, hops, True)

@@ -29,7 +29,7 @@ from mercury.runtime.compiled import Compiled, compile_for
 from mercury.runtime.dtypes import decode, encode, storage
 from mercury.runtime.trial import limits
 
-ATTENTION = {"b": 1, "h": 4, "group": 2, "sq": 19, "sk": 22, "d": 8, "dv": 5}
+ATTENTION = {"b": 3, "h": 4, "group": 2, "sq": 19, "sk": 22, "d": 8, "dv": 5}
 MATMUL = {"m": 13, "n": 9, "depth": 7}
 DECODE = {"b": 2, "h": 4, "group": 2, "sk": 22, "d": 8}
 PRODUCT = "gemm-rs: parallelize(k, gpu); shard(C, i, gpu); shift(i, by=k, offset=1"
@@ -42,6 +42,16 @@ CASES = [
     (
         "ring: parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(O, partial={})",
         "gpu=2",
+    ),
+    # Slices that are read ahead: each of one piece of memory, and of many rows.
+    *(
+        (
+            f"ring: tile({axis}, 2); parallelize(sq, gpu); shift(sk, by=sq, reads=pull); "
+            "defer(O, partial={})",
+            mesh,
+        )
+        for axis in "bh"
+        for mesh in ("gpu=2", "gpu=3")
     ),
     ("gemm-rs: parallelize(k, gpu); defer(C)", "gpu=2"),
     *(
