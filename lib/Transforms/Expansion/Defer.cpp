@@ -1,5 +1,4 @@
-//===- Defer.cpp - Partial results that wait for one merge
-//---------------------===//
+//===- Defer.cpp - Partial results that wait for one merge ----------------===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -199,4 +198,18 @@ void NestExpander::mergeWaiting(StoreOp store) {
        mergeAll(store, stacks, sums, /*overwrites=*/any.home < 0))
     if (any.leavesOut)
       leaveOut(store, any, merge);
+}
+
+/// Merges what waits of a deferred store's results, the own part among it.
+void NestExpander::mergeArrived(const ShiftedLoop &shifted,
+                                const TravellingStore &moved) {
+  SmallVector<Value> stacks, totals;
+  for (const Traveller &traveller : moved.results) {
+    stacks.push_back(getTravelTile(shifted, traveller, traveller.incoming,
+                                   getRank(shifted.level), Value(),
+                                   shifted.steps));
+    totals.push_back(getTotalTile(shifted, traveller));
+  }
+  mergeAll(moved.store, stacks, totals,
+           /*overwrites=*/getOnlyRound(moved.store) == shifted.loop);
 }

@@ -25,7 +25,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 #include "lib/Transforms/LayoutBuilder.h"
 
@@ -305,64 +304,6 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
     CopyOp::create(builder, loc, wide, narrow);
   });
   return result;
-}
-
-/// Lets the launches of chunks run two at a time, each chunk's in the lane in
-/// which it is made for the other rank: they write memory of their own, and the
-/// own ones wait for what came. The blocks of one fill the device while those
-/// of another end.
-static void useTwoLanes(Block *block, Operation *before, Operation *end,
-                        int64_t chunks) {
-  SmallVector<LaunchOp> launches;
-  Operation *op = before ? before->getNextNode() : &block->front();
-  for (; op != end; op = op->getNextNode()) {
-    if (auto launch = dyn_cast<LaunchOp>(op))
-      launches.push_back(launch);
-    else if (isa<CopyOp, FillOp, AccumulateOp>(op) || op->getNumRegions() != 0)
-      return;
-  }
-  // One for each chunk of either part.
-  if (int64_t(launches.size()) != 2 * chunks)
-    return;
-  Builder builder(block->getParentOp()->getContext());
-  for (auto [number, launch] : llvm::enumerate(launches))
-    launch->setAttr(kLane, builder.getI64IntegerAttr(number % chunks % 2));
-  launches.front()->setAttr(kLaneFork, builder.getUnitAttr());
-  launches.back()->setAttr(kLaneJoin, builder.getUnitAttr());
-}
-
-/// Two ranks: all that leaves is made at once, and moves as it is made.
-LogicalResult NestExpander::emitChunksOfTwo(size_t at,
-                                            const ShiftedLoop &shifted) {
-  int64_t chunks = shifted.loop.getShift().getChunks();
-  SmallVector<SmallVector<Value>, 0> tokens(chunks);
-  Block *block = builder.getInsertionBlock();
-  auto start = builder.getInsertionPoint();
-  Operation *before = start == block->begin() ? nullptr : &*std::prev(start);
-  SmallVector<Value> opened;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    Value number = constant(chunk);
-    if (failed(emitChunk(at, shifted, number, /*own=*/false)))
-      return failure();
-    startDelivery(shifted, number, /*direct=*/true, tokens[chunk], opened);
-  }
-  const auto &stores = travellers[shifted.loop.getName()];
-  bool areInPlace = llvm::all_of(stores, [&](const TravellingStore &moved) {
-    return arrivesInPlace(moved.store);
-  });
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    if (areInPlace)
-      waitForAll(tokens[chunk]);
-    if (failed(emitChunk(at, shifted, constant(chunks + chunk), /*own=*/true)))
-      return failure();
-    waitForAll(tokens[chunk]);
-    mergeDelivery(shifted, constant(chunk), /*direct=*/true);
-  }
-  if (areInPlace && block == nest->getBlock())
-    useTwoLanes(block, before, nest, chunks);
-  for (Value lease : llvm::reverse(opened))
-    LeaseCloseOp::create(builder, nest.getLoc(), lease);
-  return success();
 }
 
 LogicalResult NestExpander::emitChunks(size_t at, const ShiftedLoop &shifted) {

@@ -352,20 +352,6 @@ void NestExpander::narrowDepartures(const ShiftedLoop &shifted,
                  step.part);
 }
 
-/// Merges what waits of a deferred store's results, the own part among it.
-void NestExpander::mergeArrived(const ShiftedLoop &shifted,
-                                const TravellingStore &moved) {
-  SmallVector<Value> stacks, totals;
-  for (const Traveller &traveller : moved.results) {
-    stacks.push_back(getTravelTile(shifted, traveller, traveller.incoming,
-                                   getRank(shifted.level), Value(),
-                                   shifted.steps));
-    totals.push_back(getTotalTile(shifted, traveller));
-  }
-  mergeAll(moved.store, stacks, totals,
-           /*overwrites=*/getOnlyRound(moved.store) == shifted.loop);
-}
-
 /// The last step has the sum of the rank's own part, or that of the owner one
 /// closing hop away.
 void NestExpander::closeTravel(const ShiftedLoop &shifted) {
