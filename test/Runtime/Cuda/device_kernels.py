@@ -78,6 +78,7 @@ def program() -> str:
         launch("attention_fwd", [x4] * 3, [a4, a3], scratch)
         launch("attention_bwd", [x4] * 5 + [a3], [a4] * 3, scratch)
         launch("softmax_sink", [tile(1, dtype)], [a4, a3])
+        launch("softmax_sink_bwd", [x4, x4, a3, a1], [a1])
         plain("accumulate", x4, x4)
         if dtype != acc:
             plain("accumulate", x4, a4)
@@ -233,7 +234,15 @@ def main() -> int:
 
     device = Device(given.build, given.folder)
     checks = kernel_checks.Checks(device)
-    for check in ("elementwise", "sums", "merges", "matmuls", "attention", "overwritten"):
+    for check in (
+        "elementwise",
+        "sums",
+        "merges",
+        "sinks",
+        "matmuls",
+        "attention",
+        "overwritten",
+    ):
         before = len(checks.failures)
         getattr(checks, check)()
         failed = len(checks.failures) - before
