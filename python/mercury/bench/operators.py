@@ -129,7 +129,7 @@ def _one(
     entries = _entries(on, workload, request) if request.ours else []
     peers = [
         peer
-        for peer in (peers_of(workload) if request.peers else ())
+        for peer in (peers_of(workload, on.size) if request.peers else ())
         if _among(peer.name, request.rivals)
     ]
     problem = make_problem(workload, on)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from .goals import GOALS
 from .record import Record
 
-__all__ = ["brief_table", "peers_table", "table"]
+__all__ = ["brief_table", "markdown", "milliseconds", "peers_table", "table"]
 
 
 def table(records: Sequence[Record], *, every: bool = False) -> str:
@@ -38,18 +38,20 @@ def table(records: Sequence[Record], *, every: bool = False) -> str:
         [
             record.workload,
             *([record.name] if every else []),
-            _ms(record.floor_ms),
-            _ms(record.ours_ms),
-            *([_ms(record.predicted_ms)] if foretold else []),
+            milliseconds(record.floor_ms),
+            milliseconds(record.ours_ms),
+            *([milliseconds(record.predicted_ms)] if foretold else []),
             _ratio(record),
             _goal(record),
-            f"{record.best_peer} {_ms(record.best_peer_ms)}" if record.best_peer else "-",
+            f"{record.best_peer} {milliseconds(record.best_peer_ms)}"
+            if record.best_peer
+            else "-",
             _peer_ratio(record),
             record.failed or ("-" if record.error is None else f"{record.error:.1e}"),
         ]
         for record in shown
     ]
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def brief_table(records: Sequence[Record]) -> str:
@@ -65,7 +67,7 @@ def brief_table(records: Sequence[Record]) -> str:
         for record in records
         if record.chosen
     ]
-    return _markdown(["workload", "to floor", "goal", "to best peer", "best peer"], rows)
+    return markdown(["workload", "to floor", "goal", "to best peer", "best peer"], rows)
 
 
 def peers_table(records: Sequence[Record]) -> str:
@@ -74,19 +76,20 @@ def peers_table(records: Sequence[Record]) -> str:
     names = sorted({name for record in records for name in record.peers})
     rows, notes = [], []
     for workload, record in reversed(first.items()):
-        cells = [workload, _ms(record.floor_ms)]
+        cells = [workload, milliseconds(record.floor_ms)]
         for name in names:
             peer = record.peers.get(name)
-            cells.append(_ms(peer.ms) if peer and peer.ms is not None else "-")
+            cells.append(milliseconds(peer.ms) if peer and peer.ms is not None else "-")
             if peer and peer.absent:
                 notes.append(f"- {workload}, {name}: {peer.absent}")
         rows.append(cells)
-    return _markdown(["workload", "floor, ms", *names], rows) + "".join(
+    return markdown(["workload", "floor, ms", *names], rows) + "".join(
         f"\n{note}" for note in dict.fromkeys(notes)
     )
 
 
-def _ms(value: float | None) -> str:
+def milliseconds(value: float | None) -> str:
+    """Give a time with as many digits as are worth reading."""
     if value is None:
         return "-"
     return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
@@ -111,6 +114,7 @@ def _goal(record: Record) -> str:
     return f"{goal:.2f} {'reached' if record.ratio_to_floor <= goal else 'missed'}"
 
 
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Give a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
