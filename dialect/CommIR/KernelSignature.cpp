@@ -22,11 +22,13 @@ StringRef KernelSignature::known(StringRef kernel) {
             "b sq h d, b sk h/g d, b sk h/g e, b sq h e, b sq h e, b h sq -> "
             "b sq h d, b sk h/g d, b sk h/g e")
       .Case("softmax_sink", "h -> b sq h e, b h sq")
+      .Case("softmax_sink_bwd", "b sq h e, b sq h e, b h sq, h -> h")
       .Default("");
 }
 
 StringRef KernelSignature::knownNames() {
-  return "'matmul', 'attention_fwd', 'attention_bwd', 'softmax_sink'";
+  return "'matmul', 'attention_fwd', 'attention_bwd', 'softmax_sink', "
+         "'softmax_sink_bwd'";
 }
 
 bool KernelSignature::makesSoftmax(StringRef kernel) {

@@ -56,6 +56,7 @@ struct MaterializeCommunication
       for (ForOp nest : program.getBody().getOps<ForOp>())
         nests.emplace_back(program, nest);
     });
+    MovedInputs movedInputs;
     for (auto [program, nest] : nests) {
       for (int64_t i = 0, e = program.getBindings().size(); i < e; ++i)
         if (!program.getBinding(i).getInside()) {
@@ -67,7 +68,8 @@ struct MaterializeCommunication
       if (!program->hasAttr("commir.source"))
         keepSource(program);
       if (failed(checkElementTypes(program)) ||
-          failed(NestExpander(program, nest, numTransfers).expand()))
+          failed(
+              NestExpander(program, nest, movedInputs, numTransfers).expand()))
         return signalPassFailure();
     }
   }

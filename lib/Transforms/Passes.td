@@ -14,7 +14,10 @@ def InferPlacement : Pass<"commir-infer-placement", "::mlir::ModuleOp"> {
   let summary = "find where every buffer lives inside a program";
   let description = [{
     Before: a scheduled program. After: each binding has its complete `inside`
-    placement. For each level, the first of: an explicit shard or replicate, a
+    placement. A nest that no step of the schedule speaks of is first made to
+    run where other nests have its inputs lie (owner computes), so that none of
+    them moves for it.
+    For each level, the first of: an explicit shard or replicate, a
     parallel loop over one of the buffer's axes, a shifted loop over one; else the
     level holds replicas. A buffer without a boundary gets its inside placement
     as boundary.
@@ -38,7 +41,8 @@ def MaterializeCommunication
       the loops.
     - R3: a read buffer is sharded along a shifted axis: each step works on one
       part while the next one arrives from a neighbour (`rotate`) or is read out
-      of its owner's memory (`pull`). Under a loop over the buffer, or of a
+      of its owner's memory (`pull`). Of m parts a rank, what rotates is passed on
+      m - 1 steps after it was worked on. Under a loop over the buffer, or of a
       strided placement, only the slice moves that these loops are at: each rank
       puts its own aside first. Steps that no rank needs, behind a window, are
       left out.

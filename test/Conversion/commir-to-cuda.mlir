@@ -38,6 +38,7 @@
 // PTX-SAME: .visible .entry attention_bwd_bf16_f32_f32(
 // PTX-SAME: .visible .entry matmul_bf16_f32_f32(
 // PTX-SAME: .visible .entry softmax_sink_bf16_f32_f32(
+// PTX-SAME: .visible .entry softmax_sink_bwd_bf16_f32_f32(
 // PTX-SAME: .visible .entry sum_all_bf16_f32_bf16_overwrite(
 // PTX-SAME: .visible .entry matmul_bf16_f32_bf16_overwrite(
 // PTX-SAME: .visible .entry attention_fwd_bf16_f32_bf16_overwrite(
@@ -52,10 +53,11 @@
 !a2 = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !x5 = memref<?x?x?x?x?xbf16, strided<[?, ?, ?, ?, ?], offset: ?>>
 !flat = memref<?xf32, strided<[1], offset: ?>>
+!a1 = memref<?xf32, strided<[?], offset: ?>>
 !x1 = memref<?xbf16, strided<[?], offset: ?>>
 commir.mesh @mesh(gpu = 2)
 func.func @plan(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %first: i1, %x4: !x4, %other: !x4, %a5: !a5,
-                %a4: !a4, %a3: !a3, %x2: !x2, %a2: !a2, %x5: !x5, %flat: !flat, %x1: !x1) -> i32
+                %a4: !a4, %a3: !a3, %x2: !x2, %a2: !a2, %x5: !x5, %flat: !flat, %x1: !x1, %a1: !a1) -> i32
     attributes {commir.mesh = @mesh} {
   %chosen = arith.select %first, %x4, %other : !x4
   commir.fill %a4 with 0.0 : !a4
@@ -72,6 +74,7 @@ func.func @plan(%context: !llvm.ptr, %buffers: !llvm.ptr, %p: index, %first: i1,
       outs(%a4, %a4, %a4 : !a4, !a4, !a4) at(%p, %p, %p, %p) scratch(%flat : !flat) {scale = 0.125 : f64}
   commir.launch "matmul" ins(%x2, %x2 : !x2, !x2) outs(%a2 : !a2) at()
   commir.launch "softmax_sink" ins(%x1 : !x1) outs(%a4, %a3 : !a4, !a3) at()
+  commir.launch "softmax_sink_bwd" ins(%x4, %x4, %a3, %a1 : !x4, !x4, !a3, !a1) outs(%a1 : !a1) at()
   commir.launch "sum_all" ins(%x5 : !x5) outs(%x4 : !x4) at() {overwrite = array<i1: true>}
   commir.launch "matmul" ins(%x2, %x2 : !x2, !x2) outs(%x2 : !x2) at() {overwrite = array<i1: true>}
   commir.launch "attention_fwd" ins(%x4, %x4, %x4 : !x4, !x4, !x4) outs(%other, %a3 : !x4, !a3)

@@ -100,9 +100,8 @@ class Case:
             "d": self._number(1, 7),
             "dtype": dtype,
         }
-        if name != "attention_backward":
-            options["sink"] = self._pick([False, False, True])
-            self._hit("sink", options["sink"])
+        options["sink"] = self._pick([False, False, True])
+        self._hit("sink", options["sink"])
         if name == "decode_attention":
             options["layout"] = self._layout({"sk": extents["sk"]})
             made = mc.programs.decode_attention(**options)
@@ -206,14 +205,14 @@ class Case:
         several = pulls and self._number(0, 4) == 0 and len(self._parallel) > 1
         results = self._pick(["travel", "travel", "deliver", "fetch"])
         direction = self._pick([1, 1, -1])
-        # Results come in chunks, or are fetched, when the own part is the last.
+        # Results are delivered in chunks, or fetched, when the own part is the last.
         last = results == "fetch" or (results == "deliver" and self._number(0, 2) == 0)
         options = {
             "direction": direction,
             "offset": direction if last else self._pick([0, 0, 1, -1, 2]),
             "reads": "pull" if pulls or last else "rotate",
             "results": results,
-            "chunks": self._pick([1, 2, 3]) if pulls or last else 1,
+            "chunks": self._pick([1, 2, 3]) if pulls or last else self._pick([1, 1, 2]),
         }
         self.schedule.shift(loop, by=list(self._parallel) if several else by, **options)
         self._shifted.add(loop)

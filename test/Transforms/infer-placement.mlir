@@ -306,3 +306,53 @@ commir.program @lowered_already on @mesh axes(i = 8)
     outputs() {
   %x = commir.part %X [] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
 }
+
+// -----
+
+// Nests that no step speaks of run where their inputs lie.
+// CHECK-LABEL: commir.program @a_nest_that_follows
+// CHECK: %X: {{.*}} inside [i -> gpu, j -> node]
+// CHECK: %Y: {{.*}} inside [i -> gpu]
+// CHECK: %Z: {{.*}} inside [k -> (2, node)]
+// CHECK: commir.for i of 4 parallel(gpu), j of 2 parallel(node)
+// CHECK: commir.for i_again in i of 4 parallel(gpu), j_again in j of 2 parallel(node) {
+// CHECK: commir.for k_again in k of 2, k_again_ in k of 2 parallel(node) {
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @a_nest_that_follows on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%X: !commir.buffer<[i, j], f32>, %Y: !commir.buffer<[i], f32>,
+           %Z: !commir.buffer<[k], f32>) outputs() {
+  commir.for i of 4 parallel(gpu), j of 2 parallel(node) {
+    %x = commir.load %X : !commir.buffer<[i, j], f32>
+    %y = commir.load %Y : !commir.buffer<[i], f32>
+  }
+  commir.for k_outer in k of 2, k_inner in k of 2 parallel(node) {
+    %z = commir.load %Z : !commir.buffer<[k], f32>
+  }
+  commir.for i_again in i, j_again in j {
+    %x = commir.load %X : !commir.buffer<[i, j], f32>
+    %y = commir.load %Y : !commir.buffer<[i], f32>
+  }
+  commir.for k_again in k {
+    %z = commir.load %Z : !commir.buffer<[k], f32>
+  }
+}
+
+// -----
+
+// What a shift makes lie so is followed, too; a level serves one axis.
+// CHECK-LABEL: commir.program @a_nest_that_follows_a_ring
+// CHECK: commir.for i_again in i of 4 parallel(gpu), k_again in k {
+commir.mesh @mesh(gpu = 4)
+commir.program @a_nest_that_follows_a_ring on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%X: !commir.buffer<[i], f32>, %Y: !commir.buffer<[j], f32>,
+           %Z: !commir.buffer<[k], f32> shard [k -> gpu]) outputs() {
+  commir.for j of 4 parallel(gpu), i of 4 shift(by j on gpu), k {
+    %x = commir.load %X : !commir.buffer<[i], f32>
+    %y = commir.load %Y : !commir.buffer<[j], f32>
+    %z = commir.load %Z : !commir.buffer<[k], f32>
+  }
+  commir.for i_again in i, k_again in k {
+    %x = commir.load %X : !commir.buffer<[i], f32>
+    %z = commir.load %Z : !commir.buffer<[k], f32>
+  }
+}

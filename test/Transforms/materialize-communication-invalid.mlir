@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 commir.mesh @mesh(gpu = 4)
-commir.program @chunks on @mesh axes(i = 8, j = 8, k = 8)
+commir.program @chunks on @mesh axes(i = 8, j = 8, k = 8 zigzag)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 in chunks by rotate ('B' must be read by pull to come in chunks)}}
+  // expected-error@below {{needs rule R3 in chunks by rotate in pieces (a chunk of axis 'k' lies in several places of memory; read 'B' by pull, or lay the axis out in blocks)}}
   commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, chunks 2) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -43,12 +43,32 @@ commir.program @link_of_8_bits on @mesh axes(i = 8, j = 8, k = 8)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @several_parts_a_rank on @mesh axes(i = 8, j = 8, k = 8)
+commir.program @several_parts_a_rank_in_pieces on @mesh axes(i = 8, j = 8, k = 32 zigzag)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 with several parts a rank by rotate ('B' must be read by pull)}}
+  // expected-error@below {{needs rule R3 with several parts a rank in pieces (a part of axis 'k' lies in several places of memory; give the loop as many parts as ranks, or lay the axis out in blocks)}}
   commir.for i of 4 parallel(gpu), j, k of 8 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @several_parts_a_rank_around_a_ring on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32> shard [k -> (node, gpu)])
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R9 with several parts a rank (outer loop 'k_outer' has more parts than ranks; give it a part a rank, and let the inner loop have more)}}
+  commir.for i_outer in i of 2 parallel(node), i_inner in i of 2 parallel(gpu), j,
+      k_outer in k of 4 shift(by i_outer on node), k_inner in k of 2 shift(by i_inner on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
@@ -110,29 +130,6 @@ commir.program @unlike_slices on @mesh axes(i = 8, j = 8, k = 8)
     outputs(%C: !commir.buffer<[i, j], f32>) {
   // expected-error@below {{needs rule R3 of unlike slices ('j' is shifted on the same level)}}
   commir.for i of 4 parallel(gpu), j of 4 shift(by i on gpu), k of 4 shift(by i on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Rules that are not lowered
-//===----------------------------------------------------------------------===//
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
-commir.program @joined_loop_in_sequence on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R1 (a joined loop that is cut in sequence)}}
-  commir.for ij in (i, j) of 4, k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)

@@ -221,22 +221,22 @@ commir.program @gather_over_one_of_two_levels on @mesh axes(i = 12, j = 12, k = 
 // CHECK: %[[AHEAD:.*]] = arith.addi %[[T]], %[[R]]
 // CHECK: %[[AWRAP:.*]] = arith.addi %[[AHEAD]], %[[N]]
 // CHECK: %[[PART:.*]] = arith.remui %[[AWRAP]], %[[N]]
-// CHECK: %[[SLOT:.*]] = arith.remui %[[T]], %c2
 // CHECK: %[[T1:.*]] = arith.addi %[[T]], %[[ONE]]
 // CHECK: %[[BEYOND:.*]] = arith.addi %[[T1]], %[[R]]
 // CHECK: %[[BWRAP:.*]] = arith.addi %[[BEYOND]], %[[N]]
 // CHECK: %[[NEXT:.*]] = arith.remui %[[BWRAP]], %[[N]]
-// CHECK: %[[NEXTSLOT:.*]] = arith.remui %[[T1]], %c2
 // CHECK: %[[WHEN:.*]] = arith.cmpi ult, %[[T1]], %[[N]]
+// CHECK: %[[NEXTSLOT:.*]] = arith.remui %[[T1]], %c2
 // CHECK: %[[LEFT:.*]] = arith.addi %[[R]], %c-1
 // CHECK: %[[LWRAP:.*]] = arith.addi %[[LEFT]], %[[N]]
 // CHECK: %[[TO:.*]] = arith.remui %[[LWRAP]], %[[N]]
 // CHECK: %[[RIGHT:.*]] = arith.addi %[[R]], %[[ONE]]
 // CHECK: %[[RWRAP:.*]] = arith.addi %[[RIGHT]], %[[N]]
 // CHECK: %[[FROM:.*]] = arith.remui %[[RWRAP]], %[[N]]
-// CHECK: %[[OWN:.*]] = arith.cmpi eq, %[[PART]], %[[R]]
+// CHECK: %[[SLOT:.*]] = arith.remui %[[T]], %c2
 // CHECK: %[[KEPT:.*]] = commir.part %B [k : %[[R]] of 4] :
 // CHECK: %[[CAME:.*]] = commir.part %[[SLOTS]] slot %[[SLOT]] [k : %[[PART]] of 4] :
+// CHECK: %[[OWN:.*]] = arith.cmpi eq, %[[PART]], %[[R]]
 // CHECK: %[[NOW:.*]] = arith.select %[[OWN]], %[[KEPT]], %[[CAME]]
 // CHECK: %[[INTO:.*]] = commir.part %[[SLOTS]] slot %[[NEXTSLOT]] [k : %[[NEXT]] of 4] :
 // CHECK: %[[TOKEN:.*]] = commir.exchange.start %[[NOW]] to %[[TO]], %[[INTO]] from %[[FROM]] on "gpu" when %[[WHEN]] :
@@ -314,7 +314,7 @@ commir.program @ring_backwards on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK: %[[HOP:.*]] = arith.remui %c1{{.*}}, %[[N]]
 // CHECK: %[[LEFT:.*]] = arith.subi %[[R]], %[[HOP]]
 // CHECK: %[[OWN:.*]] = commir.part %B [k : %[[R]] of 4] :
-// CHECK: %[[SLOT0:.*]] = commir.part %[[SLOTS]] slot %c0{{.*}} [k : %[[FIRST]] of 4] :
+// CHECK: %[[SLOT0:.*]] = commir.part %[[SLOTS]] slot %{{.*}} [k : %[[FIRST]] of 4] :
 // CHECK: %[[TOKEN:.*]] = commir.exchange.start %[[OWN]] to %[[TO:.*]], %[[SLOT0]] from %[[FROM:.*]] on "gpu" when %true
 // CHECK-NEXT: commir.wait %[[TOKEN]]
 // CHECK: scf.for %[[T:.*]] = %
@@ -413,9 +413,9 @@ commir.program @two_buffers_on_one_ring_repeated on @mesh axes(b = 1, h = 4, sq 
 // CHECK: scf.for
 // CHECK: %[[PART:.*]] = arith.remui %{{.*}}, %c3
 // CHECK: %[[BASE:.*]] = arith.muli %[[NODE]], %c3
+// CHECK: %[[STEP:.*]] = arith.addi %[[BASE]], %[[PART]]
 // CHECK: %[[MINE:.*]] = arith.addi %[[BASE]], %[[GPU]]
 // CHECK: %[[KEPT:.*]] = commir.part %A [i : %[[MINE]] of 6] :
-// CHECK: %[[STEP:.*]] = arith.addi %[[BASE]], %[[PART]]
 // CHECK: %[[CAME:.*]] = commir.part %[[SLOTS]] slot %{{.*}} [i : %[[STEP]] of 6] :
 // CHECK: commir.exchange.start {{.*}} on "gpu"
 // CHECK: scf.for %[[I:.*]] = %{{.*}} to %c2
@@ -543,6 +543,31 @@ commir.program @unmasked_attention on @mesh axes(b = 1, h = 4, sq = 64 zigzag, s
     commir.store %o, %l to %O, %LSE merge(softmax) over(sk)
         : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>
         to !commir.buffer<[b, sq, h, 8], f32>, !commir.buffer<[b, h, sq], f32>
+  }
+}
+
+// -----
+
+// A joined loop in sequence is a loop over each axis, cut along whole axes.
+// CHECK-LABEL: commir.program @joined_loop_in_sequence
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %c8
+// CHECK: scf.for %[[J:.*]] = %{{.*}} to %c2
+// CHECK: commir.part %A [i : %[[I]] of 8]
+// CHECK: commir.part %B [j : %[[J]] of 2]
+// CHECK: commir.part %C [i : %[[I]] of 8, j : %[[J]] of 2]
+commir.mesh @mesh(gpu = 4)
+commir.program @joined_loop_in_sequence on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for ij in (i, j) of 16, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
 

@@ -3,18 +3,24 @@
 // What R6 does not do in chunks, or by fetch.
 
 commir.mesh @mesh(gpu = 4)
-commir.program @by_travel on @mesh axes(i = 8, j = 8, k = 8)
+commir.program @in_two_ways on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R6 in chunks by travel (results come in chunks by deliver or fetch)}}
-  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, chunks 2) {
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu],
+            %D: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 in two ways in chunks (let all results of the loop travel, or none)}}
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, results deliver, via {D = "travel"}, chunks 2) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
         : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
         -> !commir.tile<[i, j], f32>
     commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+    %d = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %d to %D merge(sum) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
@@ -85,6 +91,25 @@ commir.program @nested on @mesh axes(i = 8, j = 8, k = 8)
     outputs(%C: !commir.buffer<[i, j], f32> shard [i -> (node, gpu)]) {
   // expected-error@below {{needs rule R6 in chunks along nested loops (what an inner loop moves is not whole yet)}}
   commir.for j, k of 4 parallel(node, gpu), i_node in i of 2 shift(by k on node, offset 1), i_gpu in i of 2 shift(by k on gpu, offset 1, results deliver, chunks 2) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(gpu = 4)
+commir.program @several_parts_a_rank on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 with several parts a rank (loop 'i' has 8 parts on 4 ranks; give it a part a rank, and tile that inside)}}
+  commir.for j, k of 4 parallel(gpu), i of 8 shift(by k on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)

@@ -196,3 +196,68 @@ commir.program @narrow_of_three on @mesh axes(i = 9, j = 8, k = 9)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], bf16>
   }
 }
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Accumulators travel in chunks: each leaves while the next is made, and waits
+// in a slot of its own for the rank that makes its chunk next
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @travel_in_chunks
+// CHECK: %[[PARTIAL:.*]] = commir.alloc slots 2 placement [] parts {i = 8 : i64}
+// CHECK: %[[INCOMING:.*]] = commir.alloc slots 2 placement [] parts {i = 8 : i64}
+// CHECK: scf.for %[[STEP:.*]] = %c0 to %c4
+// CHECK: scf.for %[[CHUNK:.*]] = %c0 to %c2
+// CHECK: %[[LEAVES:.*]] = commir.part %[[PARTIAL]] slot %{{.*}} [i : %{{.*}} of 8]
+// CHECK: %[[COMES:.*]] = commir.part %[[INCOMING]] slot %{{.*}} [i : %{{.*}} of 8]
+// CHECK: %[[TOKEN:.*]] = commir.exchange.start %[[LEAVES]] to %{{.*}}, %[[COMES]] from
+// CHECK: commir.launch "matmul"
+// CHECK: commir.wait %[[TOKEN]]
+// CHECK: scf.if
+// CHECK: %[[CAME:.*]] = commir.part %[[INCOMING]] slot %[[CHUNK]]
+// CHECK: commir.accumulate %[[CAME]]
+// CHECK: scf.if
+// CHECK: %[[HOME:.*]] = commir.part %C [i : %{{.*}} of 8]
+// CHECK: commir.copy %{{.*}} to %[[HOME]]
+commir.mesh @mesh(gpu = 4)
+commir.program @travel_in_chunks on @mesh axes(i = 9, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, offset 1, chunks 2) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// Where the own part does not come last, each chunk takes a closing hop, the
+// last one after the loop.
+// CHECK-LABEL: commir.program @travel_in_chunks_and_home
+// CHECK: commir.exchange.start
+// CHECK: commir.launch "matmul"
+// CHECK: commir.exchange.start
+// CHECK: commir.wait
+// CHECK: commir.copy
+commir.mesh @mesh(gpu = 4)
+commir.program @travel_in_chunks_and_home on @mesh axes(i = 9, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  commir.for j, k of 4 parallel(gpu), i of 4 shift(by k on gpu, chunks 3) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

@@ -375,3 +375,66 @@ commir.program @r6_of_a_strided_placement on @mesh axes(i = 8, j = 8, k = 8)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Several parts a rank: what the neighbour worked on two steps before is passed
+// on, so there are three at hand
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @rotate_two_parts_a_rank
+// CHECK: %[[RANK:.*]] = commir.group_rank "gpu"
+// CHECK: %[[SLOTS:.*]] = commir.alloc slots 3 placement [] parts {k = 8 : i64}
+// CHECK-NOT: commir.copy
+// CHECK: scf.for %[[STEP:.*]] = %{{.*}} to %[[PARTS:.*]] step
+// CHECK: %[[BEFORE:.*]] = arith.subi %{{.*}}, %c2
+// CHECK: %[[OWN:.*]] = commir.part %B [k : %[[PART:.*]] of 8]
+// CHECK: %[[CAME:.*]] = commir.part %[[SLOTS]] slot %{{.*}} [k : %[[PART]] of 8]
+// CHECK: %[[LEAVES:.*]] = arith.select %{{.*}}, %[[OWN]], %[[CAME]]
+// CHECK: commir.exchange.start %[[LEAVES]] to %{{.*}} on "gpu" when
+// CHECK: commir.launch "matmul"
+commir.mesh @mesh(gpu = 4)
+commir.program @rotate_two_parts_a_rank on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 4 parallel(gpu), j, k of 8 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// Of two batches, a part of k is no run of memory: the rank's own is put together
+// before it leaves.
+// CHECK-LABEL: commir.program @rotate_slices
+// CHECK: %[[OUT:.*]] = commir.alloc slots 1 placement [] parts {k = 4 : i64}
+// CHECK: scf.for
+// CHECK: %[[TOGETHER:.*]] = commir.part %[[OUT]] [k : %{{.*}} of 4]
+// CHECK: scf.if
+// CHECK: commir.copy %{{.*}} to %[[TOGETHER]]
+// CHECK: commir.exchange.start
+commir.mesh @mesh(gpu = 2)
+commir.program @rotate_slices on @mesh axes(b = 2, h = 2, sq = 8, k = 8)
+    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>,
+           %K: !commir.buffer<[b, k, h, 4], f32>)
+    outputs(%O: !commir.buffer<[b, sq, h, 4], f32>,
+            %LSE: !commir.buffer<[b, h, sq], f32>) {
+  commir.for b, h, sq of 2 parallel(gpu), k of 4 shift(by sq on gpu) {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
+    %k = commir.load %K : !commir.buffer<[b, k, h, 4], f32>
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %k) {scale = 0.5 : f64}
+        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, k, h, 4], f32>, !commir.tile<[b, k, h, 4], f32>)
+        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(k)
+        : !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 4], f32>, !commir.buffer<[b, h, sq], f32>
+  }
+}

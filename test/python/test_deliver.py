@@ -5,6 +5,7 @@ from __future__ import annotations
 import mercury as mc
 import numpy as np
 import pytest
+from mercury.runtime import SimOptions
 from mercury.runtime.trial import LIMITS, trial
 
 MESHES = [mc.Mesh(gpu=2), mc.Mesh(gpu=3), mc.Mesh(node=2, gpu=2), mc.Mesh(node=2, gpu=3)]
@@ -45,6 +46,32 @@ def test_results_in_chunks_are_right_and_move_once(make, mesh, results, chunks):
         assert found.report.bytes_sent[mesh.names[-1]] == sent
 
 
+@pytest.mark.parametrize("mesh", MESHES[1:3], ids=str)
+@pytest.mark.parametrize("way", [{}, {"offset": 0}, {"direction": -1}, {"offset": 2}], ids=str)
+@pytest.mark.parametrize("chunks", [2, 30])
+@pytest.mark.parametrize("make", [gemm_rs, attention])
+def test_accumulators_travel_in_chunks(make, mesh, way, chunks):
+    found = trial(make(mesh, chunks=chunks, **way).compile(), 0, SimOptions(seed=chunks))
+    assert found.right, found.errors
+    whole = trial(make(mesh, **way).compile())
+    assert found.report.bytes_sent == whole.report.bytes_sent
+
+
+@pytest.mark.parametrize("mesh", MESHES[1:3], ids=str)
+@pytest.mark.parametrize("mask", ["full", "causal", mc.window(4, 1)], ids=str)
+@pytest.mark.parametrize("layout", ["block", "zigzag"])
+@pytest.mark.parametrize("shift", [{}, {"direction": -1}, {"offset": 1}], ids=str)
+def test_gradients_travel_in_the_chunks_that_keys_come_in(mesh, mask, layout, shift):
+    program = mc.programs.attention_backward(
+        h=4, group=2, sq=23, sk=29, d=4, dtype="f32", mask=mask, layout={"sk": layout}
+    )
+    level = mesh.names[-1]
+    schedule = mc.Schedule(program, mesh).parallelize("sq", level)
+    schedule.shift("sk", by="sq", reads="pull", chunks=3, **shift)
+    found = trial(schedule.compile(), 0, SimOptions(seed=1))
+    assert found.right, found.errors
+
+
 def test_the_other_way_round_is_right():
     for results in ("deliver", "fetch"):
         schedule = gemm_rs(mc.Mesh(gpu=3), results=results, chunks=2, direction=-1, offset=-1)
@@ -60,6 +87,8 @@ def test_the_other_way_round_is_right():
         {"results": "deliver", "chunks": 2},
         {"results": "fetch", "chunks": 2},
         {"offset": 0},
+        {"chunks": 2},
+        {"chunks": 2, "offset": 0},
     ],
     ids=str,
 )

@@ -203,6 +203,80 @@ def test_heads_of_a_group_are_summed_wherever_they_are(h, group, ranks):
     check(nested.parallelize("h", "gpu").parallelize("sq", "node").shift("sk", by="sq"))
 
 
+# --- The gradient by the sink --------------------------------------------------------
+
+
+@pytest.mark.parametrize("mesh", ["gpu=1", "gpu=3", "node=2,gpu=2"])
+@pytest.mark.parametrize("strategy", ATTENTION)
+def test_gradient_by_the_sink_by_every_attention_strategy(strategy, mesh):
+    program = mc.programs.attention_backward(
+        b=2, h=24, group=2, sq=19, sk=23, d=8, dv=5, mask="causal", sink=True, dtype="f32"
+    )
+    result = check(mc.strategies.get(strategy).schedule(mc.Mesh.parse(mesh), program))
+    assert "dSINK" in result.errors
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "bf16"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_gradient_by_the_sink_of_a_balanced_causal_mask(ranks, dtype):
+    program = mc.programs.attention_backward(
+        h=6,
+        group=3,
+        sq=29,
+        sk=29,
+        d=8,
+        mask="causal",
+        sink=True,
+        dtype=dtype,
+        layout={"sq": "zigzag", "sk": "zigzag"},
+    )
+    check(mc.strategies.get("ring").schedule(mc.Mesh(gpu=ranks), program))
+
+
+def test_reference_gradient_by_the_sink_is_that_of_differences():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((2, n, h, 3)) for n, h in ((4, 4), (5, 2), (5, 2)))
+    do, sink = rng.standard_normal((2, 4, 4, 3)), rng.standard_normal(4)
+    o, lse = reference.attention(q, k, v, mask=mc.causal(-1), sink=sink)
+    made = reference.attention_sink_backward(o, do, lse, sink)
+    assert made.all()
+    for head in range(4):
+        sides = []
+        for step in (1e-6, -1e-6):
+            moved = sink + step * (np.arange(4) == head)
+            sides.append(
+                np.sum(do * reference.attention(q, k, v, mask=mc.causal(-1), sink=moved)[0])
+            )
+        assert abs((sides[0] - sides[1]) / 2e-6 - made[head]) < 1e-8
+
+
+def test_the_nest_of_the_sink_runs_where_the_rows_lie():
+    """Its own nest moves one number a head: O, dO and LSE stay where they are."""
+    sizes = {"h": 4, "sq": 64, "sk": 64, "d": 8, "mask": "causal", "dtype": "f32"}
+    mesh, moved = mc.Mesh(gpu=4), {}
+    for sink in (False, True):
+        program = mc.programs.attention_backward(sink=sink, **sizes)
+        schedule = mc.strategies.get("ring").schedule(mesh, program)
+        moved[sink] = check(schedule).report.bytes_sent["gpu"]
+    # Each rank gathers the others' partial sums.
+    assert moved[True] - moved[False] == 4 * 3 * 4 * 4
+    # From tokens to heads, what both nests take moves once; each rank then has one head's
+    # gradient, which lives whole outside.
+    program = mc.programs.attention_backward(sink=True, **sizes)
+    ulysses = mc.strategies.get("ulysses")
+    whole = check(ulysses.schedule(mesh, program)).report.bytes_sent["gpu"]
+    plain = mc.programs.attention_backward(**sizes)
+    apart = check(ulysses.schedule(mesh, plain)).report.bytes_sent["gpu"]
+    assert whole - apart == 4 * 3 * 1 * 4
+
+
+@pytest.mark.parametrize("name", ["sq", "h"])
+def test_a_schedule_may_spread_the_nest_of_the_sink_itself(name):
+    program = mc.programs.attention_backward(h=6, sq=13, sk=11, d=4, sink=True, dtype="f32")
+    schedule = mc.Schedule(program, mc.Mesh(gpu=3))
+    check(schedule.parallelize(name, "gpu").parallelize(f"{name}_", "gpu"))
+
+
 def test_parts_that_share_a_group_do_not_travel():
     program = mc.programs.attention_backward(h=8, group=4, sq=9, sk=8, d=4, dtype="f32")
     schedule = mc.Schedule(program, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq")

@@ -51,8 +51,9 @@ std::optional<ResultVia> NestExpander::getResultVia(StoreOp store,
 
 /// Whether this file expands what a store moves along a loop.
 bool NestExpander::goesInChunks(StoreOp store, LoopAttr loop) {
-  return getResultVia(store, loop) == ResultVia::Fetch ||
-         loop.getShift().getChunks() > 1;
+  std::optional<ResultVia> via = getResultVia(store, loop);
+  return via == ResultVia::Fetch ||
+         (via == ResultVia::Deliver && loop.getShift().getChunks() > 1);
 }
 
 /// Whether results leave along a shifted loop in chunks.
@@ -114,10 +115,11 @@ bool NestExpander::arrivesInPlace(StoreOp store) {
 /// What this version does not move in chunks.
 LogicalResult NestExpander::checkChunks(LoopAttr loop) {
   ArrayRef<TravellingStore> stores = travellers[loop.getName()];
-  auto inChunks = [&](const TravellingStore &moved) {
+  auto isDelivered = [&](const TravellingStore &moved) {
     return goesInChunks(moved.store, loop);
   };
-  if (llvm::none_of(stores, inChunks))
+  bool delivers = llvm::any_of(stores, isDelivered);
+  if (stores.empty() || (!delivers && loop.getShift().getChunks() == 1))
     return success();
   for (const TravellingStore &moved : stores) {
     if (StoreOp(moved.store).getDeferred() && loop.getShift().getChunks() > 1)
@@ -134,25 +136,22 @@ LogicalResult NestExpander::checkChunks(LoopAttr loop) {
                          "what an inner loop moves is not whole yet");
   }
   ShiftAttr shift = loop.getShift();
-  int64_t n = loop.getParts(), offset = shift.getOffset();
-  if (llvm::any_of(stores, [](const TravellingStore &moved) {
-        return moved.via == ResultVia::Travel;
-      }))
-    return needsRule("R6 in chunks by travel",
-                     "results come in chunks by deliver or fetch");
-  if (!llvm::all_of(stores, inChunks))
-    return needsRule("R6 by deliver and fetch",
-                     "the results of one loop move in two ways");
-  if ((shift.getDirection() * (n - 1) + offset) % n != 0)
-    return needsRule(("R6 in chunks with offset " + Twine(offset)).str(),
-                     "the own part must come last: give offset " +
-                         Twine(shift.getDirection()));
   for (LoopAttr other : loops)
     if (other != loop && other.isOver(loop.getAxes().front()) &&
         other.getParts() > 1 && shift.getChunks() > 1)
       return needsRule("R6 in chunks of tiles",
                        "a chunk is not whole tiles of the other loops over '" +
                            loop.getAxes().front().getValue() + "'");
+  if (!delivers)
+    return success();
+  if (!llvm::all_of(stores, isDelivered))
+    return needsRule("R6 in two ways in chunks",
+                     "let all results of the loop travel, or none");
+  int64_t n = loop.getParts(), offset = shift.getOffset();
+  if ((shift.getDirection() * (n - 1) + offset) % n != 0)
+    return needsRule(("R6 in chunks with offset " + Twine(offset)).str(),
+                     "the own part must come last: give offset " +
+                         Twine(shift.getDirection()));
   return success();
 }
 

@@ -109,7 +109,8 @@ void NestExpander::widenArrival(const ShiftedLoop &shifted, const Ring &member,
                      getPartOf(shifted, member, step.part, chunk));
   Value own = isOwnPart(shifted, member, step.part);
   Value kept = getHeldTile(member, at);
-  Value came = getTileAt(member.slots, at, step.held);
+  Value came =
+      getTileAt(member.slots, at, getHeldSlot(shifted, member, step, chunk));
   Value current = arith::SelectOp::create(builder, loc, own, kept, came);
   Value target = getTileAt(member.wide, at);
   CopyOp::create(builder, loc, current, target);
@@ -125,16 +126,19 @@ void NestExpander::makeTravelMemory(StoreOp store, LoopAttr loop,
   size_t result = llvm::find(store.getBuffers(), traveller.buffer) -
                   store.getBuffers().begin();
   bool narrow = narrows(store, result, loop);
-  bool inChunks = goesInChunks(store, loop);
+  int64_t chunks = loop.getShift().getChunks();
+  bool isDelivered = goesInChunks(store, loop);
+  bool inChunks = isDelivered || chunks > 1;
   BufferType moving =
       narrow ? withElementType(type, loop.getShift().getLink()) : type;
   bool copies = narrow && !leavesRounded(store, result, loop);
-  int64_t slots = inChunks ? countChunkSlots(loop) : 2;
+  int64_t slots = isDelivered ? countChunkSlots(loop) : 2;
   // In chunks, what was rounded is out of the way of the next one.
   traveller.partial = makeMemory(copies ? type : moving,
                                  copies && inChunks ? 1 : slots, others, parts);
   if (!arrivesInPlace(store) || loop.getParts() != 2) {
-    int64_t arrivals = inChunks && loop.getParts() == 2 ? slots : 1;
+    // What travels arrives a step before the chunk that it is merged with.
+    int64_t arrivals = !isDelivered ? chunks : loop.getParts() == 2 ? slots : 1;
     traveller.incoming = makeMemory(
         moving, store.getDeferred() ? describeShift(loop).steps : arrivals,
         others, parts);

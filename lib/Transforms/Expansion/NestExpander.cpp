@@ -17,6 +17,24 @@ Type mlir::commir::getElementType(Value value) {
              : cast<TileType>(value.getType()).getElementType();
 }
 
+SmallVector<LoopAttr> mlir::commir::splitSequences(ProgramOp program,
+                                                   ForOp nest) {
+  SmallVector<LoopAttr> loops;
+  for (auto loop : nest.getLoops().getAsRange<LoopAttr>()) {
+    if (loop.isParallel() || loop.getAxes().size() == 1) {
+      loops.push_back(loop);
+      continue;
+    }
+    // It is cut along whole axes, the outer first: so they nest.
+    auto parts = *getPartsOfAxes(program, loop);
+    for (auto [axis, count] : llvm::zip_equal(loop.getAxes(), parts))
+      loops.push_back(LoopAttr::get(loop.getContext(), loop.getName(), axis,
+                                    count, ArrayRef<StringAttr>(),
+                                    ShiftAttr()));
+  }
+  return loops;
+}
+
 Value NestExpander::getRank(StringAttr level) {
   Value &rank = ranks[level.getValue()];
   if (!rank) {
@@ -244,8 +262,6 @@ LogicalResult NestExpander::emitLoops(size_t at) {
     parts = before;
     return result;
   }
-  if (loop.getAxes().size() > 1)
-    return needsRule("R1", "a joined loop that is cut in sequence");
   if (std::optional<size_t> ring = findRingOfSlices(at))
     return emitSlices(at, *ring);
 

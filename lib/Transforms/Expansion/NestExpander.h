@@ -29,8 +29,14 @@ struct Ring {
   SmallVector<Attribute> factors = {}; // how the shifted axis is cut
   StringAttr level = {};               // the one that this loop moves along
   SmallVector<StringAttr> group = {};  // who pull; empty: parts rotate
-  Value slots = {}; // two parts: one being read, one arriving
-  Value lease = {}; // by which parts are pulled
+  /// The parts at hand: one being read, one arriving, and of those that
+  /// rotate the ones between that the neighbour has yet to receive.
+  Value slots = {};
+  int64_t numSlots = 2;
+  int64_t chunks = 1;  // of each part, in a slot of its own
+  Value outgoing = {}; // where an own part is put together to leave; null: it
+                       // lies together
+  Value lease = {};    // by which parts are pulled
   /// Other axes that loops around the ring run over, and how many parts they
   /// have made of them by then: only the part at hand moves.
   SmallVector<std::pair<StringAttr, int64_t>> slice = {};
@@ -105,7 +111,12 @@ struct RingStep {
   Value step, part, slot;
   Value next, nextPart, nextSlot;
   Value more; // whether there is a next step
-  Value held; // in which slot of the rings its part is
+};
+
+/// A hop of a ring: the part that leaves, the slot it is in where it is not
+/// the rank's own, to whom it goes, and from whom another comes.
+struct Passing {
+  Value part, slot, to, from;
 };
 
 /// A loop that runs in sequence, while its body is emitted.
@@ -156,13 +167,21 @@ struct Accumulator {
   PlacementAttr placement;
 };
 
+/// Inputs in other placements than the boundary's, for all nests of a program.
+using MovedInputs = DenseMap<std::pair<Value, PlacementAttr>, Value>;
+
+/// The loops of a nest, those that run in sequence over several axes as one
+/// over each of these.
+SmallVector<LoopAttr> splitSequences(ProgramOp program, ForOp nest);
+
 /// Expands one nest, outside in.
 class NestExpander {
 public:
-  NestExpander(ProgramOp program, ForOp nest, Pass::Statistic &transfers)
+  NestExpander(ProgramOp program, ForOp nest, MovedInputs &movedInputs,
+               Pass::Statistic &transfers)
       : program(program), mesh(program.getMeshOp()), nest(nest),
-        loops(nest.getLoops().getAsRange<LoopAttr>()),
-        builder(nest.getContext()), transfers(transfers) {}
+        loops(splitSequences(program, nest)), builder(nest.getContext()),
+        movedInputs(movedInputs), transfers(transfers) {}
 
   LogicalResult expand();
 
@@ -205,6 +224,7 @@ private:
                       Value memory, Value part, Value slot = {},
                       int64_t stack = 0);
   Value reshard(Value source, PlacementAttr to, Value target = {});
+  Value reshardInput(Value input, PlacementAttr to);
   SmallVector<StringAttr> getParallelLevels(StringRef axis);
   PlacementAttr getTouchedPlacement(BufferType type,
                                     ArrayRef<LoopAttr> moving = {});
@@ -263,14 +283,29 @@ private:
   /// The part that step `step` works on.
   Value getPartAt(const ShiftedLoop &shifted, Value step);
   Value isOwnPart(const ShiftedLoop &shifted, const Ring &member, Value part);
+  Value isForeignPart(const ShiftedLoop &shifted, const Ring &member,
+                      Value part);
   Part getPartOf(const ShiftedLoop &shifted, const Ring &member, Value part,
                  std::optional<Part> chunk = std::nullopt);
-  Value getOwnTile(const ShiftedLoop &shifted, const Ring &member, Value part);
+  int64_t getPartsARank(const ShiftedLoop &shifted, const Ring &member) {
+    return shifted.parts / mesh.getLevelSize(member.level);
+  }
+  Value getOwner(const ShiftedLoop &shifted, const Ring &member, Value part);
+  Value getSlot(const Ring &member, Value step, std::optional<Part> chunk);
+  Value getHeldSlot(const ShiftedLoop &shifted, const Ring &member,
+                    const RingStep &step, std::optional<Part> chunk);
   Value getSkew(const ShiftedLoop &shifted, const Ring &member);
   void openRing(const ShiftedLoop &shifted, const Ring &member,
                 SmallVectorImpl<Value> &tokens);
   Value startArrival(const ShiftedLoop &shifted, const Ring &member,
                      const RingStep &step, std::optional<Part> chunk);
+  Passing getPassing(const ShiftedLoop &shifted, const Ring &member,
+                     const RingStep &step, std::optional<Part> chunk);
+  Passing getOpening(const ShiftedLoop &shifted, const Ring &member,
+                     Value ahead);
+  Value startRotation(const ShiftedLoop &shifted, const Ring &member,
+                      const Passing &passing, Value part, Value slot,
+                      Value when, std::optional<Part> chunk);
   Value startPull(const ShiftedLoop &shifted, const Ring &member, Value part,
                   Value slot, Value when, std::optional<Part> chunk);
   Value startExchange(StringAttr level, Value source, Value to, Value target,
@@ -288,6 +323,17 @@ private:
   void closeTravel(const ShiftedLoop &shifted);
   void mergeArrived(const ShiftedLoop &shifted, const TravellingStore &moved);
   void narrowDepartures(const ShiftedLoop &shifted, const RingStep &step);
+  void startChunkTravel(const ShiftedLoop &shifted, const RingStep &step,
+                        Part chunk, SmallVectorImpl<Value> &tokens);
+  void mergeChunkTravel(const ShiftedLoop &shifted, const RingStep &step,
+                        Part chunk);
+  void closeChunkTravel(const ShiftedLoop &shifted);
+  void moveChunk(const ShiftedLoop &shifted, Value step, Value chunk,
+                 Value when, SmallVectorImpl<Value> &tokens);
+  Value getArrivedChunk(const ShiftedLoop &shifted, const Traveller &traveller,
+                        Value part, Value chunk);
+  void bringChunkHome(const ShiftedLoop &shifted, Value chunk,
+                      function_ref<Value(const Traveller &)> getTile);
   std::optional<ResultVia> getResultVia(StoreOp store, LoopAttr loop);
   bool goesInChunks(StoreOp store, LoopAttr loop);
   bool movesInChunks(LoopAttr loop);
@@ -439,6 +485,7 @@ private:
   ForOp nest;
   SmallVector<LoopAttr> loops;
   OpBuilder builder;
+  MovedInputs &movedInputs;
   Pass::Statistic &transfers;
   llvm::StringMap<Part> parts;
   /// Which chunk of its part a shifted loop over an axis works on: its
@@ -469,7 +516,7 @@ private:
   /// Which part the ring over an axis on a level is at.
   llvm::DenseMap<std::pair<StringRef, StringAttr>, Value> visiting;
   /// The buffers in the ring of each shifted loop.
-  llvm::StringMap<SmallVector<Ring>> rings;
+  llvm::StringMap<SmallVector<Ring, 0>> rings;
   /// The results that travel along each shifted loop, by store.
   llvm::StringMap<SmallVector<TravellingStore>> travellers;
   /// Where the steps of shifted loops, outermost first, make their part of a

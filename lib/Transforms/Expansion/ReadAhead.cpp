@@ -57,6 +57,8 @@ Value NestExpander::getPulledSlot(const ShiftedLoop &shifted, Value step) {
 /// but coordinates of the rank lies between the two, and a rank pulls all that
 /// comes, each part in one piece of work, from where it lies.
 std::optional<size_t> NestExpander::findRingOfSlices(size_t at) {
+  if (loops[at].getAxes().size() > 1)
+    return std::nullopt;
   StringAttr axis = loops[at].getAxes().front();
   size_t ring = at + 1;
   while (ring < loops.size() &&

@@ -26,6 +26,15 @@ Value NestExpander::reshard(Value source, PlacementAttr to, Value target) {
   return target;
 }
 
+/// An input in another placement than the boundary's; nests of a program that
+/// want it so share it.
+Value NestExpander::reshardInput(Value input, PlacementAttr to) {
+  Value &moved = movedInputs[{input, to}];
+  if (!moved)
+    moved = reshard(input, to);
+  return moved;
+}
+
 /// The levels that the outermost loops over an axis are parallel on.
 SmallVector<StringAttr> NestExpander::getParallelLevels(StringRef axis) {
   SmallVector<StringAttr> levels;

@@ -288,7 +288,7 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   if (PlacementAttr beside = getPlacementBesideResult(buffer)) {
     touched[buffer] = beside;
     if (!isSamePlacement(program, binding.getBoundary(), beside))
-      memory[argument] = reshard(argument, beside);
+      memory[argument] = reshardInput(argument, beside);
     return success();
   }
   Movement movement = findMovement(buffer);
@@ -307,7 +307,7 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
                           << dim.getAxis() << "' serves its placement";
   }
   if (!isSamePlacement(program, binding.getBoundary(), inside))
-    memory[argument] = reshard(argument, inside);
+    memory[argument] = reshardInput(argument, inside);
   if (movement.exchanges || !movement.cut)
     return success();
   if (movement.rings.empty())

@@ -114,7 +114,17 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
     leases.push_back(ring.lease);
   }
   int64_t count = shards / mesh.getLevelSize(ring.level) * loop.getParts();
-  ring.slots = makeParts(local, /*slots=*/2, count);
+  int64_t each = loop.getParts() / mesh.getLevelSize(ring.level);
+  int64_t moved = count;
+  if (!pulled) {
+    ring.numSlots = each + 1;
+    ring.chunks = loop.getShift().getChunks();
+    moved *= ring.chunks;
+    // A part of a shard lies together where nothing comes before its axis.
+    if (each * ring.chunks > 1 && !isOutermost(local, axis))
+      ring.outgoing = makeParts(local, 1, moved);
+  }
+  ring.slots = makeParts(local, ring.numSlots * ring.chunks, moved);
   if (wide)
     widened[ring.buffer] = ring.wide = makeParts(wide, 1, count);
   rings[loop.getName()].push_back(ring);

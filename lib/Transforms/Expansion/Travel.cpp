@@ -99,10 +99,13 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
     if (failed(checkLink(loop)))
       return failure();
     TravellingStore moved{store, {}, *via};
-    int64_t chunks = shift.getChunks();
-    bool inChunks = goesInChunks(store, loop);
     if (loop.getParts() != mesh.getLevelSize(getRingLevels(loop).front()))
-      return needsRule("R6 with several parts a rank", "J is not the ranks");
+      return needsRule(
+          "R6 with several parts a rank",
+          "loop '" + loop.getName() + "' has " + Twine(loop.getParts()) +
+              " parts on " +
+              Twine(mesh.getLevelSize(getRingLevels(loop).front())) +
+              " ranks; give it a part a rank, and tile that inside");
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       if (store.getDeferred() && *via == ResultVia::Travel)
@@ -137,7 +140,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       SmallVector<NamedAttribute> parts{
           {builder.getStringAttr(axis),
            builder.getI64IntegerAttr(countParts(traveller.factors) *
-                                     (inChunks ? chunks : 1))}};
+                                     shift.getChunks())}};
       PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       for (LoopAttr outer : loops) {
         if (outer == loop)
@@ -164,7 +167,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       makeTravelMemory(store, loop, type, others, parts, traveller);
       moved.results.push_back(traveller);
     }
-    moved.staysHome = moved.isDelivered() && !inChunks &&
+    moved.staysHome = moved.isDelivered() && !goesInChunks(store, loop) &&
                       getClosing(describeShift(loop)) == 0 &&
                       writesStep(store, loop) &&
                       (store.getDeferred() || getOnlyRound(store) == loop);

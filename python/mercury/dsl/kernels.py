@@ -117,6 +117,26 @@ class KernelBuilder(ABC):
         )
         return grad_q, grad_k, grad_v
 
+    def attention_sink_backward(self, o: Tile, grad_o: Tile, lse: Tile, sink: Tile) -> Tile:
+        """Give the gradient by a sink that `attention_sink` entered into ``o`` and ``lse``.
+
+        Parameters
+        ----------
+        o, lse
+            The results of the whole rows, sink and all: ``[b, sq, h, e]``, ``[b, h, sq]``.
+        grad_o
+            The gradient of the loss by ``o``, of its dims.
+        sink
+            The logits ``[h]``.
+
+        Returns
+        -------
+        Tile
+            The gradient ``[h]``, to be summed over ``b`` and ``sq``.
+        """
+        made = self.kernel("softmax_sink_bwd", o, grad_o, lse, sink, results=[sink.dims])
+        return made[0]
+
     def kernel(
         self,
         name: str,

@@ -33,7 +33,7 @@ def attention(
     ``[b, sq, h, dv]`` and LSE ``[b, h, sq]`` in float32 or wider. A query that sees no
     key gives 0 and a log-sum-exp of -inf.
 
-    With a sink, SINK ``[h]`` in float32 is one more logit of each row, without a value
+    With a sink, SINK ``[h]`` in float32 or wider is one more logit of each row, without a value
     (Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2023,
     section 3.1): ``LSE' = logaddexp(LSE, SINK)`` and ``O' = O * exp(LSE - LSE')``.
 
@@ -95,6 +95,7 @@ def attention_backward(
     group: int = 1,
     mask: Mask | str | None = None,
     scale: float | None = None,
+    sink: bool = False,
     dtype: str = "bf16",
     layout: dict[str, str] | None = None,
 ) -> None:
@@ -110,11 +111,17 @@ def attention_backward(
     It is one nest: dQ is reduced over the keys, dK and dV over the queries and over the
     query heads of their group.
 
+    With a sink, O and LSE are those that SINK has entered, and dSINK ``[h]`` is its
+    gradient. The sink is a column of the softmax without a value, so what its share of a
+    row loses is all of ``rowsum(dO * O)``: ``dSINK = -sum_b,sq exp(SINK - LSE) *
+    rowsum(dO * O)``. No key takes part, so it is a nest of its own, over the queries; a
+    schedule that says nothing of its loops has it run where O lies.
+
     Parameters
     ----------
     p
         The program under construction.
-    b, h, sq, sk, d, dv, group, mask, scale, dtype, layout
+    b, h, sq, sk, d, dv, group, mask, scale, sink, dtype, layout
         As for `attention`.
 
     Raises
@@ -134,6 +141,7 @@ def attention_backward(
     o = p.input("O", (*rows, values), dtype)
     grad_o = p.input("dO", (*rows, values), dtype)
     lse = p.input("LSE", (batch, head, query), wide)
+    sinks = p.input("SINK", (head,), wide) if sink else None
     grad_q = p.output("dQ", (*rows, depth), dtype)
     grad_k = p.output("dK", (*columns, depth), dtype)
     grad_v = p.output("dV", (*columns, values), dtype)
@@ -152,6 +160,12 @@ def attention_backward(
         grad_q[...] = p.merged(made[0], over=(key,), merge="sum")
         grad_k[...] = p.merged(made[1], over=over, merge="sum")
         grad_v[...] = p.merged(made[2], over=over, merge="sum")
+    if sinks is None:
+        return
+    grad_sink = p.output("dSINK", (head,), wide)
+    with p.loops(batch, head, query):
+        lost = p.attention_sink_backward(o[...], grad_o[...], lse[...], sinks[...])
+        grad_sink[...] = p.merged(lost, over=(batch, query), merge="sum")
 
 
 def _check(d: int, heads: int, group: int) -> None:
@@ -184,7 +198,7 @@ def _attention(
     q = p.input("Q", (b, sq, h, d), dtype)
     k = p.input("K", (b, sk, h / group, d), dtype)
     v = p.input("V", (b, sk, h / group, dv), dtype)
-    sinks = p.input("SINK", (h,), "f32") if sink else None
+    sinks = p.input("SINK", (h,), wide) if sink else None
     o = p.output("O", (b, sq, h, dv), dtype)
     lse = p.output("LSE", (b, h, sq), wide)
     with p.loops(b, h, sq, sk):

@@ -1,8 +1,16 @@
 """What programs mean, in float64 on one device, independent of the compiler."""
 
-from .attention import attention, attention_backward
+from .attention import attention, attention_backward, attention_sink_backward
 from .error import relative_error
 from .matmul import matmul
 from .program import draw, evaluate
 
-__all__ = ["attention", "attention_backward", "draw", "evaluate", "matmul", "relative_error"]
+__all__ = [
+    "attention",
+    "attention_backward",
+    "attention_sink_backward",
+    "draw",
+    "evaluate",
+    "matmul",
+    "relative_error",
+]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..dsl import Mask
 
-__all__ = ["attention", "attention_backward"]
+__all__ = ["attention", "attention_backward", "attention_sink_backward"]
 
 Array = NDArray[np.float64]
 
@@ -132,3 +132,33 @@ def attention_backward(
         summed(np.einsum("bhij,bihd->bjhd", grad_s, q)),
         summed(np.einsum("bhij,bihe->bjhe", p, grad_o)),
     )
+
+
+def attention_sink_backward(
+    o: NDArray[Any], grad_o: NDArray[Any], lse: NDArray[Any], sink: NDArray[Any]
+) -> Array:
+    """Gradient of `attention` by its sink for the gradient ``grad_o[b, sq, h, e]``.
+
+    The sink is a logit whose column of the softmax, ``p = exp(sink - lse)``, has no value:
+    with ``dP = 0`` there, ``dS = -p * rowsum(grad_o * o)``, summed over all rows.
+
+    Parameters
+    ----------
+    o, lse
+        What `attention` gives with the sink.
+    grad_o
+        The gradient of the loss by the output.
+    sink
+        The logits ``[h]``.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``[h]``; a row that saw nothing, not even the sink, adds nothing.
+    """
+    o, grad_o, lse, sink = (np.asarray(x, np.float64) for x in (o, grad_o, lse, sink))
+    empty = lse == -np.inf
+    share = np.where(empty, 0.0, np.exp(sink[None, :, None] - np.where(empty, 0.0, lse)))
+    delta = np.einsum("bihe,bihe->bhi", grad_o, o)
+    total: Array = -np.sum(share * delta, axis=(0, 2))
+    return total

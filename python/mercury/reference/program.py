@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ..dsl import Program
 from ..dsl.nodes import Buffer, Kernel, Store, Tile
 from ..errors import RunError
-from .attention import attention, attention_backward
+from .attention import attention, attention_backward, attention_sink_backward
 from .matmul import matmul
 
-__all__ = ["draw", "evaluate"]
+__all__ = ["draw", "evaluate", "sink_of"]
 
 Array = NDArray[Any]
 
@@ -45,8 +45,22 @@ def draw(program: Program, seed: int = 0) -> dict[str, Array]:
         names = [tile.origin.name for tile in kernel.inputs if isinstance(tile.origin, Buffer)]
         if len(names) == len(kernel.inputs):
             q, k, v, o, _, lse = names
-            inputs[o], inputs[lse] = _attention(kernel, inputs[q], inputs[k], inputs[v])
+            sink = sink_of(program, o)
+            made = _attention(kernel, inputs[q], inputs[k], inputs[v])
+            if sink is not None:
+                made = tuple(_merged("softmax", [*made], [*_sink(kernel, inputs[sink])]))
+            inputs[o], inputs[lse] = made
     return inputs
+
+
+def sink_of(program: Program, o: str) -> str | None:
+    """Name the sink that has entered an output of attention which a program takes."""
+    for kernel in (op for nest in program.nests for op in nest.ops):
+        if isinstance(kernel, Kernel) and kernel.name == "softmax_sink_bwd":
+            names = [t.origin.name for t in kernel.inputs if isinstance(t.origin, Buffer)]
+            if names[0] == o:
+                return names[3]
+    return None
 
 
 def evaluate(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -133,6 +147,10 @@ def _sink(_: Kernel, sink: Array) -> tuple[Array, ...]:
     return np.zeros((1, 1, len(sink), 1)), sink[None, :, None]
 
 
+def _sink_backward(_: Kernel, o: Array, grad_o: Array, lse: Array, sink: Array) -> tuple[Array]:
+    return (attention_sink_backward(o, grad_o, lse, sink),)
+
+
 def _matmul(kernel: Kernel, a: Array, b: Array) -> tuple[Array, ...]:
     return (matmul(a, b),)
 
@@ -142,6 +160,7 @@ _KERNELS: dict[str, Callable[..., tuple[Array, ...]]] = {
     "attention_fwd": _attention,
     "matmul": _matmul,
     "softmax_sink": _sink,
+    "softmax_sink_bwd": _sink_backward,
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..dsl import Mask, Program
 from ..dsl.nodes import Buffer, Kernel, Merge, Store
 from ..errors import RunError
+from .program import sink_of
 
 __all__ = ["draw_on", "rows_dim", "sampled"]
 
@@ -62,10 +63,7 @@ def sampled(
     q, k, v = operands
     o, lse = _forward(kernel, q, k, v, positions)
     if merge is not None and merge.once:
-        sink = inputs[_origin(_sink_input(merge).origin)].double()[None, :, None]
-        total = importlib.import_module("torch").logaddexp(lse, sink)
-        o = o * (lse - total).exp().transpose(1, 2)[..., None]
-        lse = total
+        o, lse = _with_sink(o, lse, inputs[_origin(_sink_input(merge).origin)])
     return lse if number == 1 else o
 
 
@@ -106,6 +104,8 @@ def draw_on(program: Program, device: Any, seed: int = 0) -> dict[str, Tensor]:
         for first in range(0, count, _BLOCK):
             rows = torch.arange(first, min(first + _BLOCK, count), device=device)
             made = _forward(kernel, inputs[q], inputs[k], inputs[v], rows)
+            if (sink := sink_of(program, o)) is not None:
+                made = _with_sink(*made, inputs[sink])
             inputs[o][:, rows] = made[0].to(inputs[o].dtype)
             inputs[lse][:, :, rows] = made[1].to(inputs[lse].dtype)
     return inputs
@@ -191,6 +191,11 @@ def _forward(
     lse = torch.logsumexp(scores, -1)
     weights = torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse)[..., None])
     return (weights @ _spread(v, heads)).transpose(1, 2), lse
+
+
+def _with_sink(o: Tensor, lse: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
+    total = importlib.import_module("torch").logaddexp(lse, sink.double()[None, :, None])
+    return o * (lse - total).exp().transpose(1, 2)[..., None], total
 
 
 def _backward(kernel: Kernel, operands: list[Tensor], number: int, at: Tensor) -> Tensor:

@@ -146,8 +146,8 @@ class Schedule:
         via
             How single buffers move, where not by ``reads`` and ``results``.
         chunks
-            Into how many pieces a transfer is cut. Reads come in chunks by ``"pull"``,
-            results by ``"deliver"`` and ``"fetch"``, with the own part last.
+            Into how many pieces a transfer is cut. Results by ``"deliver"`` and
+            ``"fetch"`` come in chunks with the own part last.
         link
             Element type on the wire, as ``"bf16"``: what is wider is rounded to it. By
             default inputs move as they are, and partial results in float32.

@@ -470,7 +470,7 @@ commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.bu
   commir.for i, j, k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
-    // expected-error@below {{kernel 'matmull' must be known or give a signature, as in signature("m k, k n -> m n"); known are 'matmul', 'attention_fwd', 'attention_bwd', 'softmax_sink'}}
+    // expected-error@below {{kernel 'matmull' must be known or give a signature, as in signature("m k, k n -> m n"); known are 'matmul', 'attention_fwd', 'attention_bwd', 'softmax_sink', 'softmax_sink_bwd'}}
     %c = commir.kernel "matmull"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
   }
 }

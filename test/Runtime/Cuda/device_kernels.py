@@ -31,7 +31,7 @@ from typing import Any
 INPUTS = ("f16", "bf16", "f32", "f64")
 COPIES = [("f32", "bf16"), ("bf16", "f32"), ("f32", "f16"), ("bf16", "f16"), ("f64", "f32")]
 COPIES += [(dtype, dtype) for dtype in INPUTS]
-CHECKS = ("elementwise", "sums", "merges", "matmuls", "attention", "overwritten")
+CHECKS = ("elementwise", "sums", "merges", "sinks", "matmuls", "attention", "overwritten")
 
 OVERWRITTEN = [
     ("f16", "f16"),
@@ -82,6 +82,7 @@ def program() -> str:
         launch("attention_fwd", [x4] * 3, [a4, a3], scratch)
         launch("attention_bwd", [x4] * 5 + [a3], [a4] * 3, scratch)
         launch("softmax_sink", [tile(1, dtype)], [a4, a3])
+        launch("softmax_sink_bwd", [x4, x4, a3, a1], [a1])
         plain("accumulate", x4, x4)
         if dtype != acc:
             plain("accumulate", x4, a4)

@@ -211,6 +211,23 @@ class Checks:
                 self.near(f"softmax_sink o {source} {what}", o, wanted[0], bound)
                 self.near(f"softmax_sink lse {source} {what}", lse, wanted[1], bound)
 
+    def sinks(self) -> None:
+        shapes = [(2, 5, 3, 128), (1, 70, 4, 64), (1, 3, 2, 5), (3, 200, 1, 33), (1, 0, 2, 8)]
+        for shape, layout, dtype in itertools.product(shapes, ("dense", "askew"), INPUTS):
+            acc = accumulator(dtype)
+            o, grad = self.tensor(shape, dtype, layout), self.tensor(shape, dtype, layout)
+            _, lse = self.pair(shape, acc, layout)
+            empty = torch.isneginf(lse)
+            o[empty.transpose(1, 2)] = math.nan  # is not read
+            sink, made = self.tensor((shape[2],), acc), self.tensor((shape[2],), acc)
+            share = (sink[None, :, None] - lse).double().exp().masked_fill(empty, 0.0)
+            delta = (grad.double() * o.double()).sum(-1).transpose(1, 2)
+            wanted = made.double() - (share * delta.masked_fill(empty, 0.0)).sum((0, 2))
+            name = f"softmax_sink_bwd_{dtype}_{acc}_{acc}"
+            self.device.launch(name, o, grad, lse, sink, made)
+            bound = 1e-5 if acc == "f32" else 1e-13
+            self.near(f"{name} {shape} {layout}", made, wanted, bound)
+
     def matmuls(self) -> None:
         shapes = [(1, 1, 1), (64, 64, 64), (130, 70, 33), (257, 129, 500), (5, 0, 7), (5, 6, 0)]
         layouts = ("dense", "askew", "permuted")
