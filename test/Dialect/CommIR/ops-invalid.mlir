@@ -413,6 +413,15 @@ commir.program @program on @mesh axes(i = 8 bounds[0, 1, 2, 8]) inputs() outputs
 
 // -----
 
+commir.mesh @mesh(gpu = 2)
+commir.program @program on @mesh axes(i = 8, j = 6 bounds[0, 1, 2, 3, 4, 5, 6]) inputs() outputs() {
+  // expected-error@below {{the parts of axis 'j' must fit its layout: bounds name 6 shards, which neither divides nor is a multiple of 4}}
+  commir.for i of 2 parallel(gpu), j of 2 shift(by i on gpu, chunks 2) {
+  }
+}
+
+// -----
+
 // CONSTRAINT: for.body
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs() outputs() {
