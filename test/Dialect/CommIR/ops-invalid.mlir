@@ -1049,6 +1049,34 @@ commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[
 
 // -----
 
+// CONSTRAINT: lane.number
+func.func @lanes() {
+  // expected-error@below {{the number of a lane must be from 0 to 7, got 8}}
+  commir.lane.use 8
+  return
+}
+
+// -----
+
+func.func @lanes() {
+  // expected-error@below {{the number of a lane must be from 0 to 7, got -1}}
+  commir.lane.order 0 before -1
+  return
+}
+
+// -----
+
+// CONSTRAINT: lane.place
+func.func @lanes(%condition: i1) {
+  scf.if %condition {
+    // expected-error@below {{must be in the body of a function, outside of loops and branches}}
+    commir.lane.use 1
+  }
+  return
+}
+
+// -----
+
 // CONSTRAINT: store.over-twice
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>) outputs(%C: !commir.buffer<[i, j], f32>) {
