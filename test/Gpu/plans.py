@@ -3,8 +3,9 @@
     torchrun --nproc-per-node 2 test/Gpu/plans.py
     python test/Gpu/plans.py --mesh gpu=1
 
-A case that fails is named and the others go on. The bound of an error is twice that of the
-plan of one device, in the same types and at the same positions.
+On a host with fewer GPUs than ranks, ranks share them; NCCL does not work so, and plans that
+send are left out. A case that fails is named and the others go on. The bound of an error is
+twice that of the plan of one device, in the same types and at the same positions.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ import mercury as mc
 import torch
 from mercury.cuda.trial import distances
 from mercury.reference.sampled import draw_on
-from variants import backwards, variants
+from variants import backwards, programs, replays, variants
 
 DEADLINE_MS = 30_000
 REPEATS = 10
 # Half a unit in the last place of a result that the one-device plan got by luck.
 LEAST = {"bf16": 5e-4, "f16": 6e-5, "f32": 1e-6}
+LEFT_OUT = "left out: it sends, and ranks share a GPU"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,38 +52,10 @@ def say(text: str) -> None:
 # --- What is run ----------------------------------------------------------------------------
 
 
-def programs(method: Any, quick: bool) -> Iterator[tuple[str, mc.Program]]:
-    """The shipped programs that a method schedules, in a few shapes."""
-    make, name = method.program, method.program.name
-    if name == "attention":
-        lengths = [(1024, 1024), (4097, 4097), (1000, 777)]
-        for sq, sk in lengths[:1] if quick else lengths:
-            for mask in ("full", "causal"):
-                for group in (1, 4):
-                    text = f"{sq}:{sk} {mask} group {group} bf16"
-                    yield text, make(h=8, sq=sq, sk=sk, mask=mask, group=group, dtype="bf16")
-        yield (
-            "1024:1024 causal group 4 f16",
-            make(h=8, sq=1024, sk=1024, mask="causal", group=4, dtype="f16"),
-        )
-    elif name == "decode_attention":
-        for sk, group in ((4096, 1), (4097, 4)):
-            for dtype in ("bf16", "f16"):
-                yield (
-                    f"1:{sk} group {group} {dtype}",
-                    make(h=8, sk=sk, group=group, dtype=dtype),
-                )
-    else:
-        for shape in ((1024, 512, 768), (1000, 777, 513)):
-            for dtype in ("bf16", "f16"):
-                m, depth, n = shape
-                yield f"{m} {depth} {n} {dtype}", make(m=m, depth=depth, n=n, dtype=dtype)
-
-
-def cases(quick: bool) -> Iterator[Case]:
+def cases(quick: bool, long: bool) -> Iterator[Case]:
     for name in mc.strategies.names():
         method = mc.strategies.get(name)
-        for text, program in programs(method, quick):
+        for text, program in programs(method, quick, long):
 
             def schedule(mesh: mc.Mesh, method: Any = method, program: Any = program) -> Any:
                 return method.schedule(mesh, program)
@@ -175,8 +149,15 @@ class Bench:
 
     def open(self) -> None:
         """Open a session of all ranks, and one of this rank alone."""
-        self.session = mc.cuda.Session(self.mesh, deadline_ms=DEADLINE_MS)
-        self.alone = mc.cuda.Session(mc.Mesh(gpu=1), deadline_ms=DEADLINE_MS)
+        device = torch.cuda.current_device()
+        self.session = mc.cuda.Session(self.mesh, deadline_ms=DEADLINE_MS, device=device)
+        self.alone = mc.cuda.Session(mc.Mesh(gpu=1), deadline_ms=DEADLINE_MS, device=device)
+        ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        self.shares = ranks_here > torch.cuda.device_count()
+
+    def leaves_out(self, plan: Any) -> bool:
+        """Say whether a plan cannot run here."""
+        return self.shares and plan.sends
 
     def reopen(self) -> None:
         """After a failure, which ends a session's work on every rank."""
@@ -198,6 +179,8 @@ class Bench:
         began = time.perf_counter()
         plan = case.schedule(self.mesh).compile(target="cuda")
         compiled = time.perf_counter() - began
+        if self.leaves_out(plan):
+            return LEFT_OUT
         inputs, single = self.one_device(case.program)
         outputs = {
             buffer.name: torch.empty(
@@ -251,6 +234,8 @@ def replay_many(bench: Bench, name: str, schedule: mc.Schedule, times: int) -> s
     """Replays with inputs that change each time, and a rank that is late."""
     session, device = bench.session, bench.device
     plan = schedule.compile(target="cuda")
+    if bench.leaves_out(plan):
+        return LEFT_OUT
     single = mc.Schedule(plan.program, mc.Mesh(gpu=1)).compile(target="cuda")
     whole = draw_on(plan.program, device)
     shards = plan.shard(session, **whole)
@@ -305,45 +290,58 @@ def _cut(plan: Any, name: str, rank: int, device: torch.device) -> Callable[[Any
     return cut
 
 
-def replays(mesh: mc.Mesh) -> Iterator[tuple[str, mc.Schedule]]:
-    attention = mc.programs.attention(h=4, sq=512, sk=512)
-    causal = mc.programs.attention(h=4, sq=512, sk=512, mask="causal")
-    yield "ring", mc.strategies.get("ring").schedule(mesh, attention)
-    for program in (attention, causal):
-        made = mc.Schedule(program, mesh).parallelize("sq", mesh.names[0])
-        yield "ring by pull", made.shift("sk", by="sq", reads="pull")
-    # Its boundary is crossed by an all-to-all.
-    yield "ulysses", mc.strategies.get("ulysses").schedule(mesh, attention)
-    product = mc.programs.matmul(m=512, n=256, depth=384)
-    for name in ("async-tp", "gemm-rs-shifted", "gemm-rs", "ag-gemm"):
-        yield name, mc.strategies.get(name).schedule(mesh, product)
-    steps = "parallelize(k, gpu); shard(C, i, gpu); shift(i, by=k, offset=1, link=bf16"
-    for how in ("results=fetch, chunks=2", "results=fetch, chunks=4"):
-        started = mc.strategies.get("gemm-rs").start(mesh, product)
-        yield how, started.apply(f"{steps}, {how})")
-
-
 # --- One command ----------------------------------------------------------------------------
 
 
-def main() -> int:
+def compile_all(mesh: mc.Mesh, given: Iterator[Case], only: str) -> int:
+    """Compile cases, which takes no GPU; name those that do not."""
+    count, failed = 0, 0
+    for case in given:
+        if re.search(only, case.name):
+            count += 1
+            try:
+                case.schedule(mesh).compile(target="cuda")
+            except mc.MercuryError as error:
+                failed += 1
+                say(f"! {case.name}: {error}")
+    say(f"{count - failed} of {count} compile for {mesh}")
+    return failed != 0
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mesh", default=f"gpu={os.environ.get('WORLD_SIZE', '1')}")
     parser.add_argument("--quick", action="store_true", help="one length of each attention")
+    parser.add_argument("--long", action="store_true", help="and lengths of 65537")
+    parser.add_argument("--compile", action="store_true", help="run none; needs no GPU")
     parser.add_argument("--only", default="", help="cases whose names match this pattern")
     parser.add_argument("--replays", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--json", type=pathlib.Path, help="where the verdicts go")
+    parser.add_argument("--resume", action="store_true", help="leave out what is right there")
     options = parser.parse_args()
-    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    if options.resume and options.json is None:
+        parser.error("--resume needs --json FILE")
+    return options
+
+
+def main() -> int:
+    options = arguments()
+    mesh, given = mc.Mesh.parse(options.mesh), cases(options.quick, options.long)
+    if options.compile:
+        return compile_all(mesh, given, options.only)
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    torch.cuda.set_device(local % torch.cuda.device_count())
     began = time.perf_counter()
-    mesh = mc.Mesh.parse(options.mesh)
     bench = Bench(mesh)
     verdicts: dict[str, str] = {}
+    if options.resume and options.json.exists():
+        before = json.loads(options.json.read_text())
+        verdicts = {name: text for name, text in before.items() if text.startswith("right")}
 
     def attempt(name: str, check: Callable[[], str]) -> bool:
         """Run a check on every rank; False when no more can be run."""
-        if not re.search(options.only, name):
+        if name in verdicts or not re.search(options.only, name):
             return True
         try:
             own = check()
@@ -355,6 +353,8 @@ def main() -> int:
         bad = [text for text in found if not text.startswith("right")]
         verdicts[name] = bad[0] if bad else found[0]
         say(f"{name}: {verdicts[name]}")
+        if options.json and bench.session.rank == 0:
+            options.json.write_text(json.dumps(verdicts, indent=1))
         if any(text.startswith("FAILED") for text in found):
             bench.reopen()
         return spent < options.seconds and "CUDA error" not in verdicts[name]
@@ -367,23 +367,29 @@ def main() -> int:
                     bench, name, schedule, options.replays
                 ),
             )
-        for case in cases(options.quick):
+        for case in given:
             yield case.name, lambda case=case: bench.check(case)
 
+    stopped = False
     for name, check in everything():
         if not attempt(name, check):
+            stopped = True
             break
     bench.session.close()
     bench.alone.close()
-    right = sum(text.startswith("right") for text in verdicts.values())
-    for name, text in verdicts.items():
+    ran = {name: text for name, text in verdicts.items() if text != LEFT_OUT}
+    right = sum(text.startswith("right") for text in ran.values())
+    for name, text in ran.items():
         if not text.startswith("right"):
             say(f"! {name}: {text}")
     seconds = time.perf_counter() - began
-    say(f"{right} of {len(verdicts)} right on {mesh}, in {seconds:.0f} s")
-    if options.json and bench.session.rank == 0:
-        options.json.write_text(json.dumps(verdicts, indent=1))
-    return right != len(verdicts)
+    left = len(verdicts) - len(ran)
+    told = f", {left} left out" if left else ""
+    say(f"{right} of {len(ran)} right on {mesh}{told}, in {seconds:.0f} s")
+    if stopped:
+        say("stopped before the last case")
+        return 3
+    return right != len(ran)
 
 
 if __name__ == "__main__":

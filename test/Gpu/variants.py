@@ -1,9 +1,10 @@
-"""Schedules beside the named ones: what is fetched, in chunks, narrow, or merged once."""
+"""What test/Gpu/plans.py runs: shapes of the named methods, and schedules beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import mercury as mc
 
@@ -15,6 +16,49 @@ _FETCHED = (
     "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); shift(sq, by=sk, offset=1"
 )
 _RING = "parallelize(sq, gpu); shift(sk, by=sq"
+
+
+def programs(method: Any, quick: bool, long: bool) -> Iterator[tuple[str, mc.Program]]:
+    """The shipped programs that a method schedules, in a few shapes."""
+    make, name = method.program, method.program.name
+    if name == "attention":
+        lengths = [(1024, 1024), (4097, 4097), (1000, 777)]
+        for sq, sk in lengths[:1] if quick else lengths:
+            for mask in ("full", "causal"):
+                for group in (1, 4):
+                    text = f"{sq}:{sk} {mask} group {group} bf16"
+                    yield text, make(h=8, sq=sq, sk=sk, mask=mask, group=group, dtype="bf16")
+        yield (
+            "1024:1024 causal group 4 f16",
+            make(h=8, sq=1024, sk=1024, mask="causal", group=4, dtype="f16"),
+        )
+        if long:
+            yield from long_attention()
+    elif name == "decode_attention":
+        for sk, group in ((4096, 1), (4097, 4)):
+            for dtype in ("bf16", "f16"):
+                yield (
+                    f"1:{sk} group {group} {dtype}",
+                    make(h=8, sk=sk, group=group, dtype=dtype),
+                )
+    else:
+        for shape in ((1024, 512, 768), (1000, 777, 513)):
+            for dtype in ("bf16", "f16"):
+                m, depth, n = shape
+                yield f"{m} {depth} {n} {dtype}", make(m=m, depth=depth, n=n, dtype=dtype)
+
+
+def long_attention() -> Iterator[tuple[str, mc.Program]]:
+    """Give balanced shards, 28 heads over 4, and a long odd length."""
+    for sq, h, group, layout in (
+        (4097, 28, 7, "zigzag"),
+        (65537, 8, 4, "zigzag"),
+        (65537, 28, 7, "block"),
+    ):
+        program = mc.programs.attention(
+            h=h, sq=sq, sk=sq, group=group, mask="causal", layout={"sq": layout, "sk": layout}
+        )
+        yield f"{sq}:{sq} causal {layout} {h}:{h // group}", program
 
 
 def variants(quick: bool) -> Iterator[tuple[str, mc.Program, str, str]]:
@@ -80,3 +124,22 @@ def backwards() -> Iterator[tuple[str, mc.Program, str, str]]:
             ("merged once", f"{_RING}, reads=pull); defer(dQ)"),
         ):
             yield f"backward {name} {mask} {layout} group {group}", program, "ring", steps
+
+
+def replays(mesh: mc.Mesh) -> Iterator[tuple[str, mc.Schedule]]:
+    """Give schedules that are replayed many times."""
+    attention = mc.programs.attention(h=4, sq=512, sk=512)
+    causal = mc.programs.attention(h=4, sq=512, sk=512, mask="causal")
+    yield "ring", mc.strategies.get("ring").schedule(mesh, attention)
+    for program in (attention, causal):
+        made = mc.Schedule(program, mesh).parallelize("sq", mesh.names[0])
+        yield "ring by pull", made.shift("sk", by="sq", reads="pull")
+    # Its boundary is crossed by an all-to-all.
+    yield "ulysses", mc.strategies.get("ulysses").schedule(mesh, attention)
+    product = mc.programs.matmul(m=512, n=256, depth=384)
+    for name in ("async-tp", "gemm-rs-shifted", "gemm-rs", "ag-gemm"):
+        yield name, mc.strategies.get(name).schedule(mesh, product)
+    steps = "parallelize(k, gpu); shard(C, i, gpu); shift(i, by=k, offset=1, link=bf16"
+    for how in ("results=fetch, chunks=2", "results=fetch, chunks=4"):
+        started = mc.strategies.get("gemm-rs").start(mesh, product)
+        yield how, started.apply(f"{steps}, {how})")

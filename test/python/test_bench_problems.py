@@ -15,9 +15,10 @@ from mercury.bench.errors import AbsentError, BenchError
 from mercury.bench.measure import Settings
 from mercury.bench.operators import Request, measure_operators
 from mercury.bench.ours import OwnPlan, candidate, plans_of
-from mercury.bench.peers import peers_of
+from mercury.bench.peers import peers_of, usp
 from mercury.bench.problems import make_problem
 from mercury.bench.record import read_records
+from mercury.bench.shards import block, zigzag
 from mercury.bench.sweep import Limits
 from mercury.bench.tuning import seconds_of
 
@@ -155,7 +156,7 @@ def test_peers_say_why_they_are_absent(name):
     on = OnCpu()
     workload = parse_workload(name)
     problem = make_problem(workload, on)
-    peers = peers_of(workload)
+    peers = peers_of(workload, 2)
     assert len({peer.name for peer in peers}) == len(peers) >= 2
     if importlib.util.find_spec("mercury._mlir") is not None:
         ours = {own.name for own in plans_of(workload, mc.Mesh(gpu=2), wide=True)}
@@ -163,6 +164,21 @@ def test_peers_say_why_they_are_absent(name):
     for peer in peers:
         with pytest.raises(AbsentError, match="needs 2 ranks or more, there is 1"):
             peer.prepare(problem, on)
+
+
+def test_usp_is_measured_in_every_split():
+    names = [peer.name for peer in usp.peers(8)]
+    assert names == ["USP ring", "USP 2 heads x 4 ring", "USP 4 heads x 2 ring", "USP Ulysses"]
+
+
+@pytest.mark.parametrize(("ulysses", "ring"), [(1, 6), (2, 3), (6, 1)])
+def test_ranks_that_share_heads_hold_the_rows_of_their_ring(ulysses, ring):
+    for mirrored, cut in ((True, zigzag), (False, block)):
+        own = [usp.rows_of(48, ulysses, ring, r, mirrored=mirrored) for r in range(6)]
+        for around in range(ring):
+            shared = own[around * ulysses : (around + 1) * ulysses]
+            assert [row for rows in shared for row in rows] == list(cut(48, ring, around))
+            assert {len(rows) for rows in shared} == {8}
 
 
 def run_embedded(own, monkeypatch, fail=()):

@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FAKE = ROOT / "test" / "Runtime" / "Cuda"
-SOURCES = [*FAKE.glob("Fake*.cpp"), *FAKE.glob("Fake*.h")]
+RUNTIME = ROOT / "lib" / "Runtime"
+SOURCES = [*FAKE.glob("Fake*.cpp"), *FAKE.glob("Fake*.h"), RUNTIME / "Elements.h"]
 NAME = "libmercury_rt_fake_cuda.so"
 
 
@@ -30,7 +31,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C++ compiler")
     made = tmp_path_factory.mktemp("fake") / NAME
     flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-fexceptions", "-pthread"]
-    includes = [f"-I{ROOT}", f"-I{FAKE}"]
+    includes = [f"-I{ROOT}", f"-I{FAKE}", f"-I{RUNTIME / 'include'}"]
     files = [str(source) for source in SOURCES if source.suffix == ".cpp"]
     subprocess.run([compiler, *flags, *includes, *files, "-o", str(made)], check=True)
     return made
@@ -84,6 +85,11 @@ def check(ended: list[tuple[int, str]]) -> None:
         "ulysses",
         "context-parallel",
         "shifted-reduction",
+        "ring-merged-once",
+        "tree",
+        "all-reduce",
+        "sum-merged-once",
+        "summa",
         "gemm-rs",
         "gemm-rs-shifted",
         "async-tp",

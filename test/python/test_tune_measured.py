@@ -4,6 +4,8 @@ import json
 
 import mercury as mc
 import pytest
+from mercury.bench import tuning
+from mercury.bench.errors import BenchError
 from mercury.errors import MercuryError
 from mercury.tuner import Cache, TuneError, TuneResult
 
@@ -99,3 +101,32 @@ def test_all_ranks_measure_what_the_first_found():
     found = tune(by_recipe({}, asked), vote=vote)
     assert json.loads(told[-2])[0]["recipe"] == asked[0]
     assert json.loads(told[-1])["recipe"] == found.chosen.recipe
+
+
+def test_ranks_part_when_the_search_on_gpus_is_over(monkeypatch):
+    there = []
+
+    class OnCpu:
+        size = 2
+
+        def __init__(self):
+            self.dist = self
+
+        def __enter__(self):
+            there.append("together")
+            return self
+
+        def __exit__(self, kind, error, trace):
+            there.append("apart" if error is None else "failed")
+
+        def all_gather_object(self, texts, text):
+            assert there[-1] == "together"
+            texts[:] = [text] * self.size
+
+    monkeypatch.setattr(tuning, "Cuda", OnCpu)
+    monkeypatch.setattr(tuning, "seconds_of", lambda on, schedules: [1.0] * len(schedules))
+    assert tune(None).measured
+    assert tune(None).measured
+    assert there == ["together", "apart"] * 2
+    with pytest.raises(BenchError, match="Mesh\\(gpu=3\\) has 3 ranks and 2 were started"):
+        tune(None, topology="h200-4x1", mesh=mc.Mesh(gpu=3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,7 @@ _STRATEGIES = {
     "ag-gemm": ("ag-gemm", "ag-gemm-shifted", "async-tp"),
     "gemm-rs": ("gemm-rs", "gemm-rs-shifted"),
 }
+_TWO_LEVELS = ("double-ring", "usp", "split-reduction", "hybrid")
 _BOUNDARY = {"attention": "ring", "ag-gemm": "ag-gemm", "gemm-rs": "gemm-rs"}
 
 
@@ -142,6 +143,8 @@ def plans_of(
 
     All have the same boundary: tokens in blocks over all ranks, as operators before and after
     have them. Causal attention is given in the balanced layout, and by heads also in blocks.
+    A method of two levels is given every split of a mesh of one: the most even one by its
+    name alone, ``usp 2x4`` for others.
 
     Parameters
     ----------
@@ -162,21 +165,38 @@ def plans_of(
     is_backward = isinstance(workload, Attention) and workload.backward
     table = f"{kind}-bwd" if is_backward else kind
     by_hand = {**_BY_HAND[table], **(_WIDE[table] if wide else {})}
-    for name in (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,):
+    names = (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,)
+    for name, split, levels in _on_splits(names, mesh):
         for layout, program in _programs(workload, name).items():
+            called = name + split + layout
             try:
-                schedule = base.start(mesh, program)
+                schedule = base.start(levels, program)
                 if name in by_hand:
-                    schedule.apply(_recipe(*by_hand[name], mesh, program))
+                    schedule.apply(_recipe(*by_hand[name], levels, program))
                 else:
-                    schedule.apply("; ".join(strategies.get(name).steps(mesh, program)))
+                    schedule.apply("; ".join(strategies.get(name).steps(levels, program)))
             except MercuryError as error:
-                skipped(name + layout, error.message)
+                skipped(called, error.message)
                 continue
             if _degenerate(schedule.mesh, mesh):
-                skipped(name + layout, f"it would be one of one level, on {schedule.mesh}")
+                skipped(called, f"it would be one of one level, on {schedule.mesh}")
                 continue
-            yield OwnPlan(name=name + layout, schedule=schedule)
+            yield OwnPlan(name=called, schedule=schedule)
+
+
+def _on_splits(names: Iterable[str], mesh: Mesh) -> Iterator[tuple[str, str, Mesh]]:
+    """Give each name with the mesh, and again with every split that it would not choose."""
+    from ..strategies.levels import even_split  # noqa: PLC0415 (loads the compiler)
+
+    for name in names:
+        yield name, "", mesh
+        if name not in _TWO_LEVELS or len(mesh.levels) > 1:
+            continue
+        ((level, size),) = mesh.levels
+        for inner in (n for n in range(2, size) if size % n == 0):
+            if inner != even_split(size)[1]:
+                split = {f"{level}0": size // inner, f"{level}1": inner}
+                yield name, f" {size // inner}x{inner}", type(mesh)(**split)
 
 
 def _degenerate(split: Mesh, mesh: Mesh) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from .goals import GOALS
 from .record import Record
 
-__all__ = ["peers_table", "table"]
+__all__ = ["brief_table", "markdown", "milliseconds", "peers_table", "table"]
 
 
 def table(records: Sequence[Record], *, every: bool = False) -> str:
@@ -38,18 +38,36 @@ def table(records: Sequence[Record], *, every: bool = False) -> str:
         [
             record.workload,
             *([record.name] if every else []),
-            _ms(record.floor_ms),
-            _ms(record.ours_ms),
-            *([_ms(record.predicted_ms)] if foretold else []),
+            milliseconds(record.floor_ms),
+            milliseconds(record.ours_ms),
+            *([milliseconds(record.predicted_ms)] if foretold else []),
             _ratio(record),
             _goal(record),
-            f"{record.best_peer} {_ms(record.best_peer_ms)}" if record.best_peer else "-",
-            "-" if record.ratio_to_peer is None else f"{record.ratio_to_peer:.3f}",
+            f"{record.best_peer} {milliseconds(record.best_peer_ms)}"
+            if record.best_peer
+            else "-",
+            _peer_ratio(record),
             record.failed or ("-" if record.error is None else f"{record.error:.1e}"),
         ]
         for record in shown
     ]
-    return _markdown(head, rows)
+    return markdown(head, rows)
+
+
+def brief_table(records: Sequence[Record]) -> str:
+    """Give a Markdown table of ratios alone: the chosen plan of each workload, for a README."""
+    rows = [
+        [
+            record.workload,
+            "-" if record.ratio_to_floor is None else f"{record.ratio_to_floor:.3f}",
+            _goal(record),
+            _peer_ratio(record),
+            record.best_peer or "-",
+        ]
+        for record in records
+        if record.chosen
+    ]
+    return markdown(["workload", "to floor", "goal", "to best peer", "best peer"], rows)
 
 
 def peers_table(records: Sequence[Record]) -> str:
@@ -58,19 +76,20 @@ def peers_table(records: Sequence[Record]) -> str:
     names = sorted({name for record in records for name in record.peers})
     rows, notes = [], []
     for workload, record in reversed(first.items()):
-        cells = [workload, _ms(record.floor_ms)]
+        cells = [workload, milliseconds(record.floor_ms)]
         for name in names:
             peer = record.peers.get(name)
-            cells.append(_ms(peer.ms) if peer and peer.ms is not None else "-")
+            cells.append(milliseconds(peer.ms) if peer and peer.ms is not None else "-")
             if peer and peer.absent:
                 notes.append(f"- {workload}, {name}: {peer.absent}")
         rows.append(cells)
-    return _markdown(["workload", "floor, ms", *names], rows) + "".join(
+    return markdown(["workload", "floor, ms", *names], rows) + "".join(
         f"\n{note}" for note in dict.fromkeys(notes)
     )
 
 
-def _ms(value: float | None) -> str:
+def milliseconds(value: float | None) -> str:
+    """Give a time with as many digits as are worth reading."""
     if value is None:
         return "-"
     return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
@@ -82,6 +101,10 @@ def _ratio(record: Record) -> str:
     return f"{record.ratio_to_floor:.3f} [{record.ratio_low:.3f}, {record.ratio_high:.3f}]"
 
 
+def _peer_ratio(record: Record) -> str:
+    return "-" if record.ratio_to_peer is None else f"{record.ratio_to_peer:.3f}"
+
+
 def _goal(record: Record) -> str:
     goal = GOALS.get(record.workload)
     if goal is None or record.ranks != 2:
@@ -91,6 +114,7 @@ def _goal(record: Record) -> str:
     return f"{goal:.2f} {'reached' if record.ratio_to_floor <= goal else 'missed'}"
 
 
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Give a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

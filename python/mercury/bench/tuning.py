@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cuda import Cuda
@@ -106,26 +106,29 @@ def observe_links(on: Cuda) -> dict[str, float]:
     }
 
 
+@contextlib.contextmanager
 def on_gpus(
     mesh: Mesh,
-) -> tuple[Callable[[Sequence[Schedule]], list[float | str]], Callable[[str], Sequence[str]]]:
-    """Give `tune` its measurement and its vote, for the ranks that torchrun started.
+) -> Iterator[
+    tuple[Callable[[Sequence[Schedule]], list[float | str]], Callable[[str], Sequence[str]]]
+]:
+    """Give `tune` its measurement and its vote, while the ranks of torchrun are together.
 
     Raises
     ------
     BenchError
         When there are not as many ranks as the mesh has, or no GPU.
     """
-    on = Cuda()
-    if on.size != mesh.size:
-        raise BenchError(
-            f"{mesh} has {mesh.size} ranks and {on.size} were started; start as many with "
-            f"torchrun --nproc-per-node {mesh.size}, or give mesh"
-        )
+    with Cuda() as on:
+        if on.size != mesh.size:
+            raise BenchError(
+                f"{mesh} has {mesh.size} ranks and {on.size} were started; start as many with "
+                f"torchrun --nproc-per-node {mesh.size}, or give mesh"
+            )
 
-    def vote(text: str) -> Sequence[str]:
-        texts = [""] * on.size
-        on.dist.all_gather_object(texts, text)
-        return texts
+        def vote(text: str) -> Sequence[str]:
+            texts = [""] * on.size
+            on.dist.all_gather_object(texts, text)
+            return texts
 
-    return lambda schedules: seconds_of(on, schedules), vote
+        yield lambda schedules: seconds_of(on, schedules), vote

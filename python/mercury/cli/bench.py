@@ -24,7 +24,7 @@ def bench() -> None:
 
     torchrun --nproc-per-node 2 -m mercury bench operators --json results.json
 
-    Only paper measures nothing: it predicts.
+    paper, forecast and predict measure nothing: they predict.
     """
 
 
@@ -163,16 +163,26 @@ def operators(
 @click.argument("file", type=_FILE)
 @click.option("--all", "every", is_flag=True, help="Every plan, not the fastest only.")
 @click.option("--peers", is_flag=True, help="The peers, instead of our plans.")
-def table(file: Path, every: bool, peers: bool) -> None:
+@click.option("--brief", is_flag=True, help="Ratios alone, of the fastest plans.")
+def table(file: Path, every: bool, peers: bool, brief: bool) -> None:
     """Print FILE, which mercury bench operators wrote, as a Markdown table."""
     from .. import bench as benches  # noqa: PLC0415
     from ..bench.operators import agreement_lines  # noqa: PLC0415
 
+    if every + peers + brief > 1:
+        raise click.UsageError(
+            "--all, --peers and --brief are different tables; give one of them"
+        )
     try:
         records = benches.read_records(file)
     except MercuryError as error:
         raise click.ClickException(error.message) from None
-    click.echo(benches.peers_table(records) if peers else benches.table(records, every=every))
+    if brief:
+        click.echo(benches.brief_table(records))
+    else:
+        click.echo(
+            benches.peers_table(records) if peers else benches.table(records, every=every)
+        )
     if every:
         for line in agreement_lines(records):
             click.echo(line)
@@ -200,6 +210,50 @@ def predict(file: Path, topology: str) -> None:
     click.echo(benches.table(records, every=True))
     for line in agreement_lines(records, warn):
         click.echo(line)
+
+
+@bench.command()
+@click.argument("workloads", nargs=-1, required=True)
+@click.option("--topology", required=True, help="A preset such as h200-8x1, or a file.toml.")
+@click.option("--mesh", help="Levels, slowest first; all ranks of the topology if not given.")
+@click.option("--wide", is_flag=True, help="More plans.")
+@click.option("--all", "every", is_flag=True, help="Show every plan, not the fastest only.")
+@click.option("--json", "file", type=_FILE, help="Write all predictions to this file.")
+def forecast(
+    workloads: tuple[str, ...],
+    topology: str,
+    mesh: str | None,
+    wide: bool,
+    every: bool,
+    file: Path | None,
+) -> None:
+    """Predict WORKLOADS on a machine before they are measured; no GPU is needed.
+
+    A mesh of more ranks than the topology has is put on a host of the same kind with as many:
+    --topology h200x2.toml --mesh gpu=8. Every figure is *predicted* by the simulator.
+    """
+    from .. import Mesh  # noqa: PLC0415 (loads the compiler)
+    from ..bench import forecast as forecasts  # noqa: PLC0415
+    from ..topology import load  # noqa: PLC0415
+
+    try:
+        machine = load(topology)
+        ranks = machine.mesh if mesh is None else Mesh.parse(mesh)
+        if ranks.size > machine.size:
+            machine = machine.with_ranks(ranks.size)
+        found = list(
+            forecasts.forecast(
+                workloads,
+                ranks,
+                machine,
+                wide=wide,
+                tell=lambda text: click.echo(text, err=True),
+            )
+        )
+    except MercuryError as error:
+        raise click.ClickException(error.message) from None
+    click.echo(forecasts.forecast_table(found, every=every))
+    write_json(file, found)
 
 
 @bench.command()

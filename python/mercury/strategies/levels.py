@@ -7,7 +7,19 @@ from math import isqrt
 
 from ..dsl import Mesh
 
-__all__ = ["Levels"]
+__all__ = ["Levels", "even_split"]
+
+
+def even_split(size: int) -> tuple[int, int]:
+    """Split a level into an outer and an inner one, as evenly as its size divides.
+
+    Examples
+    --------
+    >>> even_split(8), even_split(9), even_split(7)
+    ((4, 2), (3, 3), (7, 1))
+    """
+    inner = next(n for n in range(isqrt(size), 0, -1) if size % n == 0)
+    return size // inner, inner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +62,7 @@ class Levels:
                 all=mesh.names, slow=(slow,), fast=tuple(fast), split="", parts=mesh[slow]
             )
         ((name, size),) = mesh.levels
-        inner = next(n for n in range(isqrt(size), 0, -1) if size % n == 0)
-        outer = size // inner
+        outer, inner = even_split(size)
         return cls(
             all=mesh.names,
             slow=(f"{name}0",),

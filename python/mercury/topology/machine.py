@@ -151,6 +151,30 @@ class Topology:
             ),
         )
 
+    def with_ranks(self, ranks: int) -> Topology:
+        """Give the machine with so many ranks on its fastest level, all else as it was.
+
+        That is another host of the kind where each rank has a port of its own on a switch. What
+        collectives of more ranks lose, their curve does not know.
+
+        Examples
+        --------
+        >>> from mercury.topology import load
+        >>> load("h200-2x1").with_ranks(8).mesh
+        Mesh(gpu=8)
+        """
+        *slower, fastest = self.links
+        groups = prod(link.size for link in slower)
+        if ranks < 1 or ranks % groups:
+            raise TopologyError(
+                f"topology '{self.name}' has {groups} nodes, which cannot share {ranks} ranks"
+            )
+        return replace(
+            self,
+            name=f"{self.name} with {ranks} ranks",
+            links=(*slower, replace(fastest, size=ranks // groups)),
+        )
+
     def fingerprint(self) -> str:
         """Give a hash of all figures; names and sources do not count."""
         figures = {

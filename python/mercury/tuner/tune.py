@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ..dsl import Mesh, Program
@@ -142,10 +142,6 @@ def tune(
     links = machine.links_of(ranks)
     limit = machine.machine.memory if memory is None else parse_bytes(memory)
     seconds = None if time_limit is None else parse_seconds(time_limit)
-    if target == "cuda" and measure is None:
-        from ..bench.tuning import on_gpus  # noqa: PLC0415 (loads PyTorch)
-
-        measure, vote = on_gpus(ranks)
     deadline = None if seconds is None else started + seconds
     patience = parse_seconds(candidate_limit)
     own_cost = Simulated() if cost is None else Guarded(cost, patience, deadline)
@@ -161,43 +157,58 @@ def tune(
         cost=own_cost.name,
     )
     store = _Store(cache, key)
-    found = agree_on_entry(store.find(program, ranks, boundary, seconds), vote)
-    if found is not None:
-        return TuneResult.from_json(found.answer, program, ranks, boundary).cached()
+    with _meters(target, ranks, measure, vote) as (meter, ballot):
+        found = agree_on_entry(store.find(program, ranks, boundary, seconds), ballot)
+        if found is not None:
+            return TuneResult.from_json(found.answer, program, ranks, boundary).cached()
 
-    space = Space(
-        program,
-        ranks,
-        boundary,
-        links={level: link.name for level, link in links.items()},
-        options=own_options,
-    )
-    with progress() as report:
-        search = Search(
-            space,
-            machine,
-            limit,
-            own_cost,
-            bound=LowerBound() if cost is None and prune else None,
-            deadline=deadline,
-            top=top,
-            report=report,
-            cache=store.cache,
-            key=key.hash,
+        space = Space(
+            program,
+            ranks,
+            boundary,
+            links={level: link.name for level, link in links.items()},
+            options=own_options,
         )
-        search.run()
-    named = [each for each in search.finalists() if search.is_right(each)]
-    if measure is not None:
-        named = measure_finalists(search, measure, vote)
-    mine = _result(search, named, started, seconds, measured=measure is not None)
-    # A rank that stopped earlier must not choose otherwise.
-    text = "" if mine is None else json.dumps(mine.to_json(), sort_keys=True)
-    chosen = agree_on_text(text, vote)
-    if not chosen:
-        raise _nothing(search)
-    answer = json.loads(chosen)
-    store.keep(answer)
-    return TuneResult.from_json(answer, program, ranks, boundary)
+        with progress() as report:
+            search = Search(
+                space,
+                machine,
+                limit,
+                own_cost,
+                bound=LowerBound() if cost is None and prune else None,
+                deadline=deadline,
+                top=top,
+                report=report,
+                cache=store.cache,
+                key=key.hash,
+            )
+            search.run()
+        named = [each for each in search.finalists() if search.is_right(each)]
+        if meter is not None:
+            named = measure_finalists(search, meter, ballot)
+        mine = _result(search, named, started, seconds, measured=meter is not None)
+        # A rank that stopped earlier must not choose otherwise.
+        text = "" if mine is None else json.dumps(mine.to_json(), sort_keys=True)
+        chosen = agree_on_text(text, ballot)
+        if not chosen:
+            raise _nothing(search)
+        answer = json.loads(chosen)
+        store.keep(answer)
+        return TuneResult.from_json(answer, program, ranks, boundary)
+
+
+@contextmanager
+def _meters(
+    target: str, ranks: Mesh, measure: Measure | None, vote: Vote
+) -> Iterator[tuple[Measure | None, Vote]]:
+    """Give what was given, or what measures on the GPUs that the target asks for."""
+    if target == "cuda" and measure is None:
+        from ..bench.tuning import on_gpus  # noqa: PLC0415 (loads PyTorch)
+
+        with on_gpus(ranks) as found:
+            yield found
+    else:
+        yield measure, vote
 
 
 def _result(

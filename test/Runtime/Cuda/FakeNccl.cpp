@@ -13,6 +13,7 @@
 #define FAKE_CUDA_IMPLEMENTATION
 #include "Fake.h"
 #include "FakeMemory.h"
+#include "lib/Runtime/Elements.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -24,6 +25,7 @@
 #include <vector>
 
 using namespace fake;
+using namespace mercury::rt;
 
 namespace {
 constexpr int kMostRanks = 8;
@@ -180,25 +182,18 @@ NcclResult ncclRecv(void *dst, size_t count, int type, int peer,
                     Communicator communicator, Stream stream);
 }
 
-/// Elements as NCCL numbers them: float32 is 7 and bfloat16 9.
-static size_t elementBytes(int type) { return type == 7 ? 4 : 2; }
-
-static float load(const char *at, int type) {
-  uint32_t bits = 0;
-  std::memcpy(reinterpret_cast<char *>(&bits) + 4 - elementBytes(type), at,
-              elementBytes(type));
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-static void store(char *at, int type, float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (type != 7)
-    bits += 0x7fff + (bits >> 16 & 1);
-  std::memcpy(at, reinterpret_cast<char *>(&bits) + 4 - elementBytes(type),
-              elementBytes(type));
+/// The runtime's name of an element type that NCCL numbers.
+static int32_t findType(int type) {
+  switch (type) {
+  case 6:
+    return MERCURY_RT_F16;
+  case 7:
+    return MERCURY_RT_F32;
+  case 8:
+    return MERCURY_RT_F64;
+  default: // 9
+    return MERCURY_RT_BF16;
+  }
 }
 
 /// Every member sends every other a part, and merges what came to it.
@@ -206,7 +201,7 @@ static NcclResult reduceParts(const char *src, size_t stride, void *dst,
                               size_t count, int type, int reduction,
                               Communicator communicator, Stream stream) {
   int ranks = communicator->member->ranks;
-  size_t bytes = count * elementBytes(type);
+  size_t bytes = count * elementBytes(findType(type));
   auto parts = std::make_shared<std::vector<char>>(bytes * ranks);
   ncclGroupStart();
   for (int peer = 0; peer < ranks; ++peer) {
@@ -215,14 +210,11 @@ static NcclResult reduceParts(const char *src, size_t stride, void *dst,
              stream);
   }
   pendingFinishers.push_back([=] {
-    for (size_t at = 0; at < bytes; at += elementBytes(type)) {
-      float merged = load(parts->data() + at, type);
-      for (int peer = 1; peer < ranks; ++peer) {
-        float more = load(parts->data() + peer * bytes + at, type);
-        merged = reduction == 0 ? merged + more : std::max(merged, more);
-      }
-      store(static_cast<char *>(dst) + at, type, merged);
-    }
+    std::vector<const char *> ofRank;
+    for (int peer = 0; peer < ranks; ++peer)
+      ofRank.push_back(parts->data() + peer * bytes);
+    reduce(ofRank, static_cast<char *>(dst), bytes, findType(type),
+           reduction == 0 ? MERCURY_RT_SUM : MERCURY_RT_MAX);
   });
   return ncclGroupEnd();
 }
@@ -320,8 +312,9 @@ NcclResult ncclAllGather(const void *src, void *dst, size_t count, int type,
 NcclResult ncclReduceScatter(const void *src, void *dst, size_t count, int type,
                              int reduction, Communicator communicator,
                              Stream stream) {
-  return reduceParts(static_cast<const char *>(src), count * elementBytes(type),
-                     dst, count, type, reduction, communicator, stream);
+  return reduceParts(static_cast<const char *>(src),
+                     count * elementBytes(findType(type)), dst, count, type,
+                     reduction, communicator, stream);
 }
 NcclResult ncclAllReduce(const void *src, void *dst, size_t count, int type,
                          int reduction, Communicator communicator,

@@ -44,6 +44,7 @@ CASES = [
         "gpu=2",
     ),
     ("gemm-rs: parallelize(k, gpu); defer(C)", "gpu=2"),
+    ("gemm-rs: parallelize(k, gpu); replicate(C, gpu)", "gpu=3"),
     *(
         (f"{PRODUCT}, results={results}, chunks={chunks}{link})", mesh)
         for results in ("fetch", "deliver")
@@ -229,7 +230,7 @@ def main() -> int:
     devices = Devices(given.build)
     failed = 0
     for strategy, mesh in CASES:
-        for dtype in ("f32", "bf16"):
+        for dtype in ("f32", "bf16", "f16"):
             name = f"{strategy} {mesh} {dtype}"
             if given.only not in name:
                 continue

@@ -196,8 +196,36 @@ def _softmax_merge(fields: Fields) -> None:
         merge(o, lse, part, total)
 
 
+def _softmax_merge_all(overwrites: bool) -> Callable[[Fields], None]:
+    def body(fields: Fields) -> None:
+        parts, totals = fields.memref(5), fields.memref(4)
+        o, lse = fields.memref(4), fields.memref(3)
+        if overwrites:
+            o[...], lse[...] = 0, -np.inf
+        with np.errstate(invalid="ignore"):
+            for part, total in zip(parts, totals, strict=True):
+                merge(o, lse, part, total)
+
+    return body
+
+
+def _sum_all(overwrites: bool) -> Callable[[Fields], None]:
+    def body(fields: Fields) -> None:
+        x, y = fields.memref(5), fields.memref(4)
+        if overwrites:
+            y[...] = 0
+        for part in x:
+            y += part
+
+    return body
+
+
 for _bits in ("f32_f32_f32", "i32_i32_i32"):
     define(f"copy_{_bits}", 22, _copy)
 define("fill_f32_f32_f32", 12, _fill)
 define("accumulate_f32_f32_f32", 22, _accumulate)
 define("softmax_merge_f32_f32_f32", 40, _softmax_merge)
+for _suffix, _overwrites in (("", False), ("_overwrite", True)):
+    _name = f"_all_f32_f32_f32{_suffix}"
+    define(f"softmax_merge{_name}", 44, _softmax_merge_all(_overwrites))
+    define(f"sum{_name}", 24, _sum_all(_overwrites))

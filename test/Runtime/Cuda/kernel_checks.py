@@ -100,10 +100,14 @@ class Checks:
             for pad in (0, 4, 3):
                 x = self.tensor((n, m + pad), dtype)[:, :m]
                 y = self.tensor((m,), dtype)
-                wanted = y.double() + x.double().sum(0)
+                y_before = y.double().clone()
+                wanted = y_before + x.double().sum(0)
                 given = x.view(n, 1, 1, 1, m), y.view(1, 1, 1, m)
                 self.device.launch("sum_all" + f"_{dtype}" * 3, *given)
-                bound = 1e-6 if dtype == "f32" else 1e-14
+                # Either sum rounds n times, each by half an epsilon of what was added up.
+                added = (y_before.abs() + x.double().abs().sum(0)).max().item()
+                epsilons = torch.finfo(x.dtype).eps + torch.finfo(torch.float64).eps
+                bound = n * epsilons / 2 * added / wanted.abs().max().item()
                 self.near(f"sum_all {dtype} {n} {m} {pad}", y, wanted, bound)
 
     def overwritten(self) -> None:

@@ -37,6 +37,11 @@ def ring(reads: str, **settings: Any) -> mc.Schedule:
     return made.shift("sk", by="sq", reads=reads)
 
 
+def summed(steps: str) -> mc.Schedule:
+    """A product whose depth is shared out."""
+    return mc.Schedule(product(), MESH).apply(f"parallelize(k, gpu); {steps}")
+
+
 SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
     "ring-rotate": lambda: ring("rotate"),
     "ring-pull": lambda: ring("pull"),
@@ -50,6 +55,13 @@ SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
     "shifted-reduction": lambda: mc.strategies.get("shifted-reduction").schedule(
         MESH, attention(mask="causal")
     ),
+    "ring-merged-once": lambda: ring("pull").defer("O"),
+    "tree": lambda: mc.strategies.get("tree").schedule(
+        MESH, mc.programs.decode_attention(h=4, sk=17, d=4, group=2, dtype="f32")
+    ),
+    "sum-merged-once": lambda: summed("replicate(C, gpu); defer(C)"),
+    "all-reduce": lambda: summed("replicate(C, gpu)"),
+    "summa": lambda: mc.strategies.get("summa").schedule(MESH, product()),
     "gemm-rs": lambda: mc.strategies.get("gemm-rs").schedule(MESH, product()),
     "gemm-rs-shifted": lambda: mc.strategies.get("gemm-rs-shifted").schedule(MESH, product()),
     "async-tp": lambda: mc.strategies.get("async-tp").schedule(MESH, product()),

@@ -9,6 +9,7 @@ same kernel.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from .. import cudnn
@@ -19,7 +20,7 @@ from ..processes import Processes
 from ..shards import block, zigzag
 from .need import need_even_rows, need_module, need_ranks
 
-__all__ = ["PEERS"]
+__all__ = ["peers", "rows_of"]
 
 _REMEDY = "install it with: pip install --no-deps yunchang"
 _GROUPS: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -55,20 +56,34 @@ def _use_cudnn(torch: Any, module: str) -> None:
     need_module(module, _REMEDY).select_flash_attn_impl = select
 
 
-def _prepare(problem: AttentionProblem, on: Processes, *, rings: bool) -> Prepared:
+def rows_of(rows: int, ulysses: int, ring: int, rank: int, *, mirrored: bool) -> list[int]:
+    """Give a rank's rows: those of its ring, cut into blocks over ranks that share heads.
+
+    Examples
+    --------
+    >>> [rows_of(16, 2, 2, rank, mirrored=True) for rank in (0, 1)]
+    [[0, 1, 2, 3], [12, 13, 14, 15]]
+    """
+    around, across = divmod(rank, ulysses)
+    shared = (zigzag if mirrored else block)(rows, ring, around)
+    return [shared[at] for at in block(len(shared), ulysses, across)]
+
+
+def _prepare(problem: AttentionProblem, on: Processes, ulysses: int) -> Prepared:
+    """Share heads among `ulysses` ranks, and put rings over them."""
     need_ranks(on)
     yunchang, torch, workload = need_module("yunchang", _REMEDY), on.torch, problem.workload
-    if not rings and workload.key_heads % on.size:
+    if workload.key_heads % ulysses:
         raise AbsentError(
-            f"{on.size} ranks do not divide {workload.key_heads} key heads, as Ulysses needs"
+            f"{ulysses} ranks do not divide {workload.key_heads} key heads, as Ulysses needs"
         )
-    mirrored = rings and workload.causal
+    ring = on.size // ulysses
+    mirrored = ring > 1 and workload.causal
     need_even_rows(workload, 2 * on.size if mirrored else on.size)
-    rows = (zigzag if mirrored else block)(workload.rows, on.size, on.rank)
+    rows = rows_of(workload.rows, ulysses, ring, on.rank, mirrored=mirrored)
     module = "zigzag_ring_flash_attn" if mirrored else "ring_flash_attn"
     _use_cudnn(torch, f"yunchang.ring.{module}")
-    degrees = (1, on.size) if rings else (on.size, 1)
-    layer = _attention(yunchang, *degrees, "zigzag" if mirrored else "basic", on)
+    layer = _attention(yunchang, ulysses, ring, "zigzag" if mirrored else "basic", on)
     data = {name: problem.part(name, problem.held(name, rows=rows)) for name in problem.whole}
     q, k, v = (data[name] for name in "QKV")
 
@@ -91,9 +106,14 @@ def _prepare(problem: AttentionProblem, on: Processes, *, rings: bool) -> Prepar
     )
 
 
-PEERS = (
-    Candidate(name="USP ring", prepare=lambda problem, on: _prepare(problem, on, rings=True)),
-    Candidate(
-        name="USP Ulysses", prepare=lambda problem, on: _prepare(problem, on, rings=False)
-    ),
-)
+def peers(ranks: int) -> list[Candidate]:
+    """Give rings alone, heads alone, and every split between the two."""
+    names = {1: "USP ring", ranks: "USP Ulysses"}
+    degrees = [ulysses for ulysses in range(1, ranks + 1) if ranks % ulysses == 0]
+    return [
+        Candidate(
+            name=names.get(ulysses, f"USP {ulysses} heads x {ranks // ulysses} ring"),
+            prepare=partial(_prepare, ulysses=ulysses),
+        )
+        for ulysses in degrees
+    ]
