@@ -32,4 +32,11 @@
 #define GET_OP_CLASSES
 #include "dialect/CommIR/CommIROps.h.inc"
 
+namespace mlir::commir {
+
+/// How many lanes a plan may use: MERCURY_RT_MAX_LANES.
+inline constexpr int64_t kMaxLanes = 8;
+
+} // namespace mlir::commir
+
 #endif // DIALECT_COMMIR_COMMIR_H

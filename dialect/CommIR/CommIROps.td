@@ -154,7 +154,8 @@ def CommIR_ForOp : CommIR_Op<"for", [NoTerminator, SingleBlock,
     - [for.shift-via-mode] a shift's via `must move an input by rotate or pull, an output by travel, deliver or fetch`
     - [for.joined-parts] a joined loop `must be cut along whole axes`
     - [for.parts] the parts of an axis `must be at most 2^20`
-    - [for.layout] the parts of an axis `must fit its layout`
+    - [for.layout] the parts of an axis, or the chunks that they move in,
+      `must fit its layout`
     - [for.body] the body of a nest `must hold loads, kernels and stores only`
   }];
   let arguments = (ins CommIR_LoopArrayAttr:$loops);

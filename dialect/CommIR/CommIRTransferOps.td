@@ -480,6 +480,48 @@ def CommIR_LaunchOp : CommIR_Op<"launch", [AttrSizedOperandSegments]> {
   }];
 }
 
+class CommIR_LaneOp<string name> : CommIR_Op<"lane." # name> {
+  let hasVerifier = 1;
+}
+
+def CommIR_LaneUseOp : CommIR_LaneOp<"use"> {
+  let summary = "go on in another lane";
+  let description = [{
+    A lane is a queue of a device; kernels of two lanes run beside each other. A
+    plan begins in lane 0 and ends when all its lanes have; another lane begins
+    after what lane 0 holds when it is first used. Kernels, fills and copies are
+    put into the lane in use. A start, or the opening of a lease, comes after what
+    this lane holds, and what it holds later comes after a wait, or the closing of
+    a lease, in it. Nothing but `commir.lane.order` orders two lanes.
+
+    ```mlir
+    commir.lane.use 1
+    ```
+
+    **Constraints**
+    - [lane.number] the number of a lane `must be from 0 to 7`
+    - [lane.place] lanes are changed for all that follows, so this
+      `must be in the body of a function, outside of loops and branches`
+  }];
+  let arguments = (ins I64Attr:$lane);
+  let assemblyFormat = "$lane attr-dict";
+}
+
+def CommIR_LaneOrderOp : CommIR_LaneOp<"order"> {
+  let summary = "what comes in one lane is after what another holds now";
+  let description = [{
+    It changes nothing of which lane is in use.
+
+    ```mlir
+    // lane 0:  matmul  matmul  |  wait  sum
+    // lane 1:  matmul  matmul  |  the sum is after all four
+    commir.lane.order 1 before 0
+    ```
+  }];
+  let arguments = (ins I64Attr:$earlier, I64Attr:$later);
+  let assemblyFormat = "$earlier `before` $later attr-dict";
+}
+
 def CommIR_MemoryOp : CommIR_Op<"memory", [Pure]> {
   let summary = "the bytes of an argument, or of the plan's arena";
   let description = [{

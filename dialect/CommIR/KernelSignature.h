@@ -12,12 +12,8 @@
 
 namespace mlir::commir {
 
-/// The lane of a launch that runs beside others, as an integer from 0, and, of
-/// a group of such launches, the first and the last: before it and after it all
-/// is in lane 0.
+/// The lane of a launch that runs beside others, until commir-assign-lanes.
 inline constexpr StringLiteral kLane = "commir.lane";
-inline constexpr StringLiteral kLaneFork = "commir.lane_fork";
-inline constexpr StringLiteral kLaneJoin = "commir.lane_join";
 
 /// The dimensions of a kernel's operands and results by letter, written
 /// `"m k, k n -> m n"`. `h/g` is the dimension `h` divided by some whole

@@ -180,13 +180,15 @@ std::string mlir::commir::whyNotLoops(ProgramOp program, MeshOp mesh,
   for (LoopAttr loop : loops) {
     if (std::string why = checkShift(program, mesh, loop, loops); !why.empty())
       return why;
+    // A part that moves in chunks is cut into them.
+    int64_t chunks = loop.getShift() ? loop.getShift().getChunks() : 1;
     for (auto [axis, cut] :
          llvm::zip_equal(loop.getAxes(), *getPartsOfAxes(program, loop))) {
       int64_t &total = parts.try_emplace(axis.getValue(), 1).first->second;
-      if (cut > kMaxShards / total)
+      if (cut > kMaxShards / total / chunks)
         return formatv("the parts of axis '{0}' must be at most 2^20",
                        axis.getValue());
-      total *= cut;
+      total *= cut * chunks;
     }
   }
   for (auto axis : program.getAxes().getAsRange<AxisAttr>()) {

@@ -7,6 +7,7 @@
 
 #include "dialect/CommIR/CommIR.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -101,6 +102,27 @@ LogicalResult LaunchOp::verify() {
     return emitOpError() << "overwrite must have an entry for each result, got "
                          << overwrite->size() << " for " << getOutputs().size();
   return success();
+}
+
+/// Lanes are changed for all that follows in the text.
+static LogicalResult verifyLanes(Operation *op, ArrayRef<int64_t> lanes) {
+  for (int64_t lane : lanes)
+    if (lane < 0 || lane >= kMaxLanes)
+      return op->emitOpError() << "the number of a lane must be from 0 to "
+                               << kMaxLanes - 1 << ", got " << lane;
+  if (!isa_and_nonnull<FunctionOpInterface>(op->getParentOp()))
+    return op->emitOpError() << "must be in the body of a function, outside of "
+                                "loops and branches";
+  return success();
+}
+
+LogicalResult LaneUseOp::verify() {
+  return verifyLanes(*this, {static_cast<int64_t>(getLane())});
+}
+
+LogicalResult LaneOrderOp::verify() {
+  return verifyLanes(*this, {static_cast<int64_t>(getEarlier()),
+                             static_cast<int64_t>(getLater())});
 }
 
 LogicalResult MemoryOp::verify() {

@@ -41,6 +41,45 @@ bool MemoryBox::isContiguous() const {
   return true;
 }
 
+StringRef mlir::commir::getName(PlanEvent::Kind kind) {
+  using Kind = PlanEvent::Kind;
+  switch (kind) {
+  case Kind::Launch:
+    return "launch";
+  case Kind::Exchange:
+    return "exchange";
+  case Kind::AllGather:
+    return "all_gather";
+  case Kind::ReduceScatter:
+    return "reduce_scatter";
+  case Kind::AllReduce:
+    return "all_reduce";
+  case Kind::AllToAll:
+    return "all_to_all";
+  case Kind::Broadcast:
+    return "broadcast";
+  case Kind::Pull:
+    return "pull";
+  case Kind::Wait:
+    return "wait";
+  case Kind::Fill:
+    return "fill";
+  case Kind::Copy:
+    return "copy";
+  case Kind::Accumulate:
+    return "accumulate";
+  case Kind::LeaseOpen:
+    return "lease_open";
+  case Kind::LeaseClose:
+    return "lease_close";
+  case Kind::LaneUse:
+    return "lane_use";
+  case Kind::LaneOrder:
+    return "lane_order";
+  }
+  llvm_unreachable("a kind of event");
+}
+
 //===----------------------------------------------------------------------===//
 // PlanTrace
 //===----------------------------------------------------------------------===//

@@ -88,7 +88,9 @@ struct PlanEvent {
     Copy,          // inputs[0] to outputs[0]
     Accumulate,    // inputs[0] is added to outputs[0]
     LeaseOpen,     // inputs[0] may be read by peers
-    LeaseClose     // all members have read
+    LeaseClose,    // all members have read
+    LaneUse,       // what follows is in lane `to`
+    LaneOrder      // what comes in lane `to` is after what lane `from` holds
   };
   Kind kind = Kind::Wait;
   /// The op and so its location; the same for all ranks and steps.
@@ -101,7 +103,8 @@ struct PlanEvent {
   /// What a launch works in and leaves undefined; no box, or one.
   SmallVector<MemoryBox, 1> scratch;
   SmallVector<int64_t, 4> positions;
-  /// Communication only: the group, a number of the trace, and group ranks.
+  /// Communication only: the group, a number of the trace, and group ranks; of
+  /// lanes, their numbers.
   int64_t group = 0;
   int64_t to = 0;
   int64_t from = 0;
@@ -126,7 +129,14 @@ struct PlanEvent {
   bool isStart() const {
     return kind == Kind::Exchange || kind == Kind::Pull || isCollective();
   }
+  /// Whether it says how a rank's own work is queued, and does none.
+  bool isOfLanes() const {
+    return kind == Kind::LaneUse || kind == Kind::LaneOrder;
+  }
 };
+
+/// "launch", "all_gather", "lease_open", ...
+StringRef getName(PlanEvent::Kind kind);
 
 namespace trace {
 struct Code;

@@ -553,6 +553,17 @@ LogicalResult Compiler::compileEvent(Operation &op) {
     site.lease = get(close.getLease());
     return addEvent(site);
   }
+  if (auto use = dyn_cast<LaneUseOp>(op)) {
+    site.kind = Kind::LaneUse;
+    site.to = getConstant(use.getLane());
+    return addEvent(site);
+  }
+  if (auto order = dyn_cast<LaneOrderOp>(op)) {
+    site.kind = Kind::LaneOrder;
+    site.from = getConstant(order.getEarlier());
+    site.to = getConstant(order.getLater());
+    return addEvent(site);
+  }
   if (auto leased = dyn_cast<LeaseMemoryOp>(op)) {
     if (!isa<MemRefType>(leased.getMemory().getType()))
       return op.emitOpError() << "gives a buffer without a place in memory; "

@@ -85,41 +85,6 @@ static MercuryIntegers toIntegers(ArrayRef<int64_t> values) {
   return {static_cast<intptr_t>(values.size()), values.data()};
 }
 
-static StringRef getName(PlanEvent::Kind kind) {
-  using Kind = PlanEvent::Kind;
-  switch (kind) {
-  case Kind::Launch:
-    return "launch";
-  case Kind::Exchange:
-    return "exchange";
-  case Kind::AllGather:
-    return "all_gather";
-  case Kind::ReduceScatter:
-    return "reduce_scatter";
-  case Kind::AllReduce:
-    return "all_reduce";
-  case Kind::AllToAll:
-    return "all_to_all";
-  case Kind::Broadcast:
-    return "broadcast";
-  case Kind::Pull:
-    return "pull";
-  case Kind::Wait:
-    return "wait";
-  case Kind::Fill:
-    return "fill";
-  case Kind::Copy:
-    return "copy";
-  case Kind::Accumulate:
-    return "accumulate";
-  case Kind::LeaseOpen:
-    return "lease_open";
-  case Kind::LeaseClose:
-    return "lease_close";
-  }
-  llvm_unreachable("a kind of event");
-}
-
 static StringRef getName(MemorySpace::Kind kind) {
   switch (kind) {
   case MemorySpace::Kind::Arena:
@@ -256,6 +221,7 @@ bool mercuryTracePlan(MlirOperation plan, int64_t rank,
   EventWriter writer(*trace, rank);
   PlanCursor cursor(*trace, rank);
   while (const PlanEvent *event = cursor.next())
-    callback(writer.write(*event), userData);
+    if (!event->isOfLanes())
+      callback(writer.write(*event), userData);
   return !cursor.hasFailed();
 }

@@ -95,45 +95,17 @@ private:
 };
 } // namespace
 
-static std::string getName(const PlanEvent &event) {
-  using Kind = PlanEvent::Kind;
-  switch (event.kind) {
-  case Kind::Launch:
-    return cast<LaunchOp>(event.op).getKernel().str();
-  case Kind::Exchange:
-    return "exchange";
-  case Kind::AllGather:
-    return "all_gather";
-  case Kind::ReduceScatter:
-    return "reduce_scatter";
-  case Kind::AllReduce:
-    return "all_reduce";
-  case Kind::AllToAll:
-    return "all_to_all";
-  case Kind::Broadcast:
-    return "broadcast";
-  case Kind::Pull:
-    return "pull";
-  case Kind::Wait:
-    return "wait";
-  case Kind::Fill:
-    return "fill";
-  case Kind::Copy:
-    return "copy";
-  case Kind::Accumulate:
-    return "accumulate";
-  case Kind::LeaseOpen:
-    return "lease open";
-  case Kind::LeaseClose:
-    return "lease close";
-  }
-  llvm_unreachable("a kind of event");
+/// Launches go by their kernel.
+static StringRef getName(const PlanEvent &event) {
+  if (auto launch = dyn_cast<LaunchOp>(event.op))
+    return launch.getKernel();
+  return commir::getName(event.kind);
 }
 
 int32_t WorkloadBuilder::getSite(const PlanEvent &event, int64_t group) {
   auto [found, fresh] = sites.try_emplace(event.op, workload.sites.size());
   if (fresh) {
-    workload.sites.push_back({getName(event), /*buffer=*/-1, group});
+    workload.sites.push_back({getName(event).str(), /*buffer=*/-1, group});
     lastWork.push_back(-1);
   }
   // A ring's first message is of the buffer, its later ones of a slot.
@@ -326,6 +298,9 @@ void WorkloadBuilder::add(const PlanEvent &event) {
     task.index = opened[event.lease - 1];
     task.to = trace.getGroupRank(rank, workload.leases[task.index].group);
     break;
+  case Kind::LaneUse:
+  case Kind::LaneOrder:
+    return; // a rank's kernels are one stream here
   }
   workload.ranks[rank].push_back(task);
 }

@@ -136,6 +136,30 @@ def PipelineCommunication
                               "ops that changed their place">];
 }
 
+def AssignLanes : Pass<"commir-assign-lanes", "::mlir::ModuleOp"> {
+  let summary = "say in which lane each op of a plan is";
+  let description = [{
+    Before: SPMD functions on memrefs, some of whose launches name a lane
+    (`commir.lane`). After: `commir.lane.use` before what is in another lane, and
+    `commir.lane.order` where lanes fork and join. `commir-check-plan` proves that
+    what they leave unordered touches different memory.
+
+    ```
+    launch A, start, launch B, wait, launch C          A and C in lane 0, B in lane 1
+    =>
+    order 0 before 1, launch A, start, use 1, launch B, use 0, wait, launch C,
+    order 1 before 0
+    ```
+
+    Lanes fork before the first launch that names one, and join before the next op
+    that is not of them. A start, and the opening of a lease, stays in the lane of
+    the launch before it; a wait is in that of the launch behind it, which needs
+    what it waits for. Where one of the launches is in a loop, all stay in lane 0.
+  }];
+  let statistics = [Statistic<"numLaunches", "num-launches",
+                              "launches that run beside others">];
+}
+
 def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
   let summary = "give tiles their sizes on this rank";
   let description = [{
@@ -164,9 +188,9 @@ def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
 
     Memory that is never needed at the same time shares bytes. It is needed from
     the first op of the function's body that touches it to the last; a loop is
-    one op. What a transfer touches is needed until its wait, what is lent until
-    the lease is closed. The largest is placed first, each in the smallest gap
-    that takes it, at a multiple of 64 bytes.
+    one op, and so is what is in several lanes. What a transfer touches is needed
+    until its wait, what is lent until the lease is closed. The largest is placed
+    first, each in the smallest gap that takes it, at a multiple of 64 bytes.
 
     Fails when the size of an allocation is not static.
   }];
@@ -186,7 +210,8 @@ def CheckPlan : Pass<"commir-check-plan", "::mlir::ModuleOp"> {
     numbers, and proves that each element of each output is merged from every
     unmasked part exactly once; that every message is received, in an order that
     cannot hang; that nothing is read before it is there or overwritten while a
-    transfer is under way; and that no communication depends on the rank.
+    transfer is under way; that no lane writes what another touches in no order
+    with it; and that no communication depends on the rank.
 
     Fails with a counterexample: the rank, the step, the op and the buffer.
   }];

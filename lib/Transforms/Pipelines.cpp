@@ -46,6 +46,7 @@ static void buildToSPMD(OpPassManager &passes, const PlanOptions &options) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createPipelineCommunication({options.depth}));
+  passes.addPass(createAssignLanes());
   passes.addPass(createPlanMemory());
   passes.addPass(createCheckPlan());
 }

@@ -23,7 +23,8 @@ static constexpr int64_t kAlignment = 64;
 
 namespace {
 /// Memory of static size, and the ops of the function's body, by number, from
-/// the first that touches it to the last. A loop is one op of the body.
+/// the first that touches it to the last. A loop is one op of the body, and so
+/// is all that is in several lanes, where the text does not tell what is first.
 struct Span {
   memref::AllocOp alloc;
   int64_t bytes;
@@ -48,8 +49,17 @@ public:
   explicit LiveRange(func::FuncOp function) {
     if (!function.getBody().hasOneBlock())
       return;
-    for (Operation &op : function.getBody().front())
+    SmallVector<Operation *> lanes;
+    for (Operation &op : function.getBody().front()) {
       numbers[&op] = numbers.size();
+      if (isa<LaneUseOp, LaneOrderOp>(op))
+        lanes.push_back(&op);
+    }
+    if (lanes.empty())
+      return;
+    int64_t first = numbers[lanes.front()];
+    for (Operation *op = lanes.front(); op != lanes.back();)
+      numbers[op = op->getNextNode()] = first;
   }
 
   void find(Span &span) {

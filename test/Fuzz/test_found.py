@@ -76,6 +76,16 @@ FOUND = {
         mc.Mesh(gpu=3),
         "parallelize(k, gpu); tile(i, 3); shift(i_outer, by=k); shift(i_inner, by=k)",
     ),
+    "no columns to merge at the end": (
+        lambda: mc.programs.matmul(m=2, n=0, depth=4, dtype="f32"),
+        mc.Mesh(gpu=2),
+        "parallelize(i, gpu); tile(k, 2); defer(C)",
+    ),
+    "no queries to merge at the end": (
+        lambda: mc.programs.attention(h=2, sq=0, sk=3, d=2, dtype="f32"),
+        mc.Mesh(gpu=2),
+        "parallelize(h, gpu); tile(sk, 2); defer(O)",
+    ),
     "a sink of several heads without keys": (
         lambda: mc.programs.attention(b=2, h=3, sq=5, sk=0, **SINK),
         mc.Mesh(gpu=2),

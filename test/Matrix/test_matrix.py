@@ -2,6 +2,7 @@
 
 import itertools
 
+import mercury as mc
 import numpy as np
 import pytest
 from matrix import ULP, VALUES, accepts, fits
@@ -53,3 +54,11 @@ def test_the_cases_have_every_pair_that_has_a_meaning():
                 continue
             assert pair not in possible
     assert len(cases) < 600
+
+
+def test_chunks_that_a_layout_cannot_be_cut_into_are_refused():
+    bounds = "bounds[0, 1, 7, 16, 28, 44, 64]"
+    program = mc.programs.attention(h=3, sq=64, sk=64, d=2, layout={"sq": bounds, "sk": bounds})
+    schedule = mc.Schedule(program, mc.Mesh(node=2, gpu=3)).parallelize("sq", "node")
+    with pytest.raises(mc.ScheduleError, match="must fit its layout: bounds name 6 shards"):
+        schedule.shift("sk", by="sq", reads="pull", chunks=2)

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from mercury._mlir import ir
-
-__all__ = ["OPERATORS", "Mutation", "Text"]
-
-TOGETHER = (
-    "commir.exchange.start",
-    "commir.all_gather.start",
-    "commir.reduce_scatter.start",
-    "commir.all_reduce.start",
-    "commir.all_to_all.start",
-    "commir.broadcast.start",
+from plan_text import (
+    EVENTS,
+    STARTS,
+    TOGETHER,
+    Mutation,
+    Text,
+    after,
+    following,
+    preceding,
 )
-STARTS = (*TOGETHER, "commir.pull.start")
-COLLECTIVES = (*TOGETHER, "commir.lease.open", "commir.lease.close")
-EVENTS = (
-    *STARTS,
-    "commir.wait",
-    "commir.launch",
-    "commir.copy",
-    "commir.accumulate",
-    "commir.fill",
-    "commir.lease.open",
-    "commir.lease.close",
-)
+
+__all__ = ["OPERATORS"]
+
 NUMBERS = (
     "arith.constant",
     "arith.addi",
@@ -43,80 +32,9 @@ NUMBERS = (
 )
 
 
-@dataclass(frozen=True)
-class Mutation:
-    """One way to break one plan."""
-
-    what: str
-    apply: Callable[[], None]
-
-
-class Text:
-    """A parsed plan, to be changed in place."""
-
-    def __init__(self, text: str, context: Any) -> None:
-        self.module = ir.Module.parse(text, context)
-        self.ops: list[Any] = []
-
-        def collect(op: Any) -> ir.WalkResult:
-            self.ops.append(op)
-            return ir.WalkResult.ADVANCE
-
-        for top in self.module.body.operations:
-            if top.operation.name == "func.func":
-                self.function = top.operation
-                top.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
-        self.index = ir.IndexType.get(context)
-
-    def all(self, *names: str) -> list[Any]:
-        """Give the ops of these names, in the order of the text."""
-        return [op for op in self.ops if op.name in names]
-
-    def create(
-        self, name: str, operands: list[Any], results: list[Any], at: Any, **more: Any
-    ) -> Any:
-        """Make an op at an insertion point."""
-        with at, self.function.location:
-            return ir.Operation.create(name, results=results, operands=operands, **more)
-
-    def number(self, value: int, at: Any) -> Any:
-        """Make an index constant."""
-        attribute = ir.IntegerAttr.get(self.index, value)
-        return self.create(
-            "arith.constant", [], [self.index], at, attributes={"value": attribute}
-        ).result
-
-    def add(self, value: Any, more: int) -> None:
-        """Put ``value + more`` in the place of a value."""
-        owner = value.owner
-        at = (
-            ir.InsertionPoint.at_block_begin(owner)
-            if isinstance(owner, ir.Block)
-            else after(owner.operation)
-        )
-        constant = self.number(more, at)
-        sum_ = self.create("arith.addi", [value, constant], [self.index], after(constant.owner))
-        value.replace_all_uses_except(sum_.result, [sum_])
-
-
-def after(op: Any) -> Any:
-    """Give the insertion point after an op."""
-    op = op.operation
-    block = op.block
-    ops = list(block.operations)
-    place = next(i for i, each in enumerate(ops) if each.operation == op)
-    return ir.InsertionPoint(ops[place + 1])
-
-
-def following(op: Any) -> list[Any]:
-    """Give the ops after one in its block, without the terminator."""
-    ops = [each.operation for each in op.block.operations]
-    return ops[ops.index(op.operation) + 1 : -1]
-
-
 def drop_wait(text: Text) -> Iterator[Mutation]:
     for wait in text.all("commir.wait"):
-        yield Mutation(f"without {wait}", wait.erase)
+        yield Mutation("without {}", wait.erase, (wait,))
 
 
 def delay_wait(text: Text) -> Iterator[Mutation]:
@@ -124,7 +42,9 @@ def delay_wait(text: Text) -> Iterator[Mutation]:
         # scf loops count: what they hold happens before the wait then.
         later = [op for op in following(wait) if op.name in (*EVENTS, "scf.for", "scf.if")]
         for op in later[:1] + later[-1:] if len(later) > 1 else later:
-            yield Mutation(f"{wait} after {op.name}", lambda w=wait, o=op: w.move_after(o))
+            yield Mutation(
+                f"{{}} after {op.name}", lambda w=wait, o=op: w.move_after(o), (wait,)
+            )
 
 
 def drop_signal(text: Text) -> Iterator[Mutation]:
@@ -200,7 +120,7 @@ def off_by_one(text: Text) -> Iterator[Mutation]:
         if value.type != text.index or not list(value.uses):
             continue
         for more in (1, -1):
-            yield Mutation(f"{value} and {more}", lambda v=value, m=more: text.add(v, m))
+            yield Mutation(f"{{}} and {more}", lambda v=value, m=more: text.add(v, m), (value,))
     for loop in text.all("scf.for"):
         value = loop.regions[0].blocks[0].arguments[0]
         if not list(value.uses):
@@ -276,7 +196,7 @@ def alias(text: Text) -> Iterator[Mutation]:
             def change(a: Any = one, b: Any = other) -> None:
                 b.operands[1] = a.operands[1]
 
-            yield Mutation(f"{other.results[0]} at the place of {one.results[0]}", change)
+            yield Mutation("{} at the place of {}", change, (other.results[0], one.results[0]))
 
 
 def repeat(text: Text) -> Iterator[Mutation]:
@@ -387,6 +307,42 @@ def merge_again(text: Text) -> Iterator[Mutation]:
         yield Mutation(f"{launch.attributes['kernel']} merged again", again)
 
 
+def move_to_another_lane(text: Text) -> Iterator[Mutation]:
+    """Run one op in the next lane."""
+    uses = text.all("commir.lane.use")
+    if not uses:
+        return
+    lanes = 1 + max(use.attributes["lane"].value for use in uses)
+    lane = 0
+    for op in text.ops:
+        if op.name == "commir.lane.use":
+            lane = op.attributes["lane"].value
+        if op.name not in EVENTS or op.block != text.function.regions[0].blocks[0]:
+            continue
+
+        def change(o: Any = op, now: int = lane, other: int = (lane + 1) % lanes) -> None:
+            use_lane(text, other, ir.InsertionPoint(o))
+            use_lane(text, now, after(o))
+
+        yield Mutation(f"{op.name} in lane {(lane + 1) % lanes}", change)
+
+
+def use_lane(text: Text, lane: int, at: Any) -> None:
+    """Go on in another lane."""
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, text.module.context), lane)
+    text.create("commir.lane.use", [], [], at, attributes={"lane": number})
+
+
+def break_lanes(text: Text) -> Iterator[Mutation]:
+    for order in text.all("commir.lane.order"):
+        yield Mutation("without {}", order.erase, (order,))
+        # The first event that it orders, and the last.
+        for event in [op for op in following(order) if op.name in EVENTS][:1]:
+            yield Mutation("{} late", lambda o=order, e=event: o.move_after(e), (order,))
+        for event in [op for op in preceding(order) if op.name in EVENTS][-1:]:
+            yield Mutation("{} early", lambda o=order, e=event: o.move_before(e), (order,))
+
+
 OPERATORS: dict[str, Callable[[Text], Iterator[Mutation]]] = {
     "drop a wait": drop_wait,
     "wait later": delay_wait,
@@ -405,4 +361,6 @@ OPERATORS: dict[str, Callable[[Text], Iterator[Mutation]]] = {
     "merged again": merge_again,
     "under a rank test": under_rank_test,
     "order swapped on one rank": swap_on_one_rank,
+    "moved to another lane": move_to_another_lane,
+    "fork or join broken": break_lanes,
 }

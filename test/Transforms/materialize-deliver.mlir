@@ -146,14 +146,14 @@ commir.program @fetch on @mesh axes(i = 8, j = 9, k = 8)
 // CHECK-NOT: commir.fill
 // CHECK-NOT: commir.copy
 // CHECK-NOT: commir.accumulate
-// CHECK: commir.launch "matmul" {{.*}} outs(%{{.*}} : !commir.tile<[i, j], bf16>) {{.*}}commir.lane = 0 : i64, commir.lane_fork, overwrite
+// CHECK: commir.launch "matmul" {{.*}} outs(%{{.*}} : !commir.tile<[i, j], bf16>) {{.*}}commir.lane = 0 : i64, overwrite
 // CHECK: commir.launch "matmul" {{.*}}commir.lane = 1 : i64, overwrite
 // CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64, overwrite
 // CHECK-NOT: commir.copy
 // CHECK-NOT: commir.accumulate
 // CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64}
 // CHECK: commir.launch "matmul" {{.*}}commir.lane = 1 : i64}
-// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64, commir.lane_join}
+// CHECK: commir.launch "matmul" {{.*}}commir.lane = 0 : i64}
 // CHECK: commir.lease.close
 commir.mesh @mesh(gpu = 2)
 commir.program @narrow on @mesh axes(i = 9, j = 8, k = 8)

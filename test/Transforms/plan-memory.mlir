@@ -244,3 +244,30 @@ func.func @until_the_lease_is_closed(%peer: index, %when: i1) attributes {commir
   memref.copy %after, %after : memref<60xi8> to memref<60xi8>
   return
 }
+
+// -----
+
+// What is in several lanes is needed together, wherever the text has it; before and
+// after them its place is free.
+// CHECK-LABEL: func.func @beside
+// CHECK-SAME: commir.arena_bytes = 256 : i64
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<128xi8>
+// CHECK: memref.view %{{.*}}[%c128{{.*}}][] : memref<?xi8> to memref<128xi8>
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<64xi8>
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<60xi8>
+commir.mesh @mesh(gpu = 4)
+func.func @beside() attributes {commir.mesh = @mesh} {
+  %first = memref.alloc() : memref<128xi8>
+  %second = memref.alloc() : memref<128xi8>
+  %before = memref.alloc() : memref<64xi8>
+  %after = memref.alloc() : memref<60xi8>
+  memref.copy %before, %before : memref<64xi8> to memref<64xi8>
+  commir.lane.order 0 before 1
+  memref.copy %first, %first : memref<128xi8> to memref<128xi8>
+  commir.lane.use 1
+  memref.copy %second, %second : memref<128xi8> to memref<128xi8>
+  commir.lane.use 0
+  commir.lane.order 1 before 0
+  memref.copy %after, %after : memref<60xi8> to memref<60xi8>
+  return
+}

@@ -117,6 +117,12 @@ Checker::Progress Checker::process(RankState &rank) {
     return goOn(openLease(rank));
   case PlanEvent::Kind::LeaseClose:
     return closeLease(rank);
+  case PlanEvent::Kind::LaneUse:
+    rank.lanes.use(event.to);
+    return Progress::Goes;
+  case PlanEvent::Kind::LaneOrder:
+    rank.lanes.order(event.from, event.to);
+    return Progress::Goes;
   }
   llvm_unreachable("all kinds of events are above");
 }
@@ -138,6 +144,8 @@ LogicalResult Checker::advance(RankState &rank) {
       return failure();
     if (progress == Progress::Blocks)
       return success();
+    if (rank.event->isStart())
+      rank.lanes.start(rank.event->token);
     rank.event = nullptr;
   }
 }

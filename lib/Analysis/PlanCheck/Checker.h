@@ -9,18 +9,12 @@
 #define LIB_ANALYSIS_PLANCHECK_CHECKER_H
 
 #include "lib/Analysis/PlanCheck/Contents.h"
+#include "lib/Analysis/PlanCheck/Lanes.h"
 #include "lib/Analysis/PlanCheck/Meaning.h"
 #include "lib/Analysis/PlanCheck/PlanCheck.h"
 #include <deque>
 
 namespace mlir::commir::check {
-
-/// Where and when something happens, for messages.
-struct Moment {
-  Operation *op = nullptr;
-  int64_t rank = 0;
-  SmallVector<int64_t, 4> steps;
-};
 
 /// What travels: contents by their place in the memory that is sent.
 using Payload = std::vector<std::pair<MemoryBox, Content>>;
@@ -79,6 +73,7 @@ struct RankState {
   std::vector<Lease> leases;
   /// By group: how many transfers were started, and leases opened.
   SmallVector<int64_t> starts, opened;
+  Lanes lanes;
 
   int64_t getRank() const { return cursor.getRank(); }
 };
@@ -115,6 +110,9 @@ private:
     MemoryBox region;
   };
   FailureOr<Place> locate(RankState &rank, const MemoryBox &region);
+  static const Transfer *findArrival(const RankState &owner,
+                                     const MemoryBox &region);
+  FailureOr<Place> checkRead(RankState &rank, const MemoryBox &region);
   LogicalResult read(RankState &rank, const MemoryBox &region,
                      SmallVectorImpl<Piece> &pieces);
   LogicalResult checkWrite(RankState &rank, const MemoryBox &region);
@@ -124,6 +122,16 @@ private:
   LogicalResult copy(RankState &rank);
   LogicalResult checkConversion(RankState &rank, Type from, Type to,
                                 const Piece &piece);
+
+  //===--------------------------------------------------------------------===//
+  // Lanes.cpp: what runs beside each other
+  //===--------------------------------------------------------------------===//
+  LogicalResult touch(RankState &rank, const MemoryBox &region, bool writes);
+  LogicalResult waitInLane(RankState &rank, int64_t token,
+                           const Transfer &transfer);
+  LogicalResult closeInLane(RankState &rank, int64_t lease);
+  LogicalResult reportRace(RankState &rank, const Twine &does,
+                           const Lanes::Access &other);
 
   //===--------------------------------------------------------------------===//
   // Launches.cpp: kernels

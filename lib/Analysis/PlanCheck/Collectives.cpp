@@ -44,20 +44,8 @@ LogicalResult Checker::dealSlots(RankState &rank, Transfer &transfer) {
     if (bytes == 0)
       continue;
     MemoryBox region = makeBytes(transfer.source, member * slot, bytes);
-    FailureOr<Place> place = locate(rank, region);
-    if (failed(place))
+    if (failed(checkRead(rank, region)))
       return failure();
-    for (auto &[token, open] : rank.open) {
-      if (!open || !(open->target.space == region.space) ||
-          !overlaps(open->target, region))
-        continue;
-      InFlightDiagnostic error = report(rank)
-                                 << "reads " << describe(region)
-                                 << " before the transfer that writes it is "
-                                    "waited for";
-      note(error, open->start, "the transfer starts here");
-      return error;
-    }
     int64_t begin = region.offset, found = 0;
     for (auto &[part, content] :
          getContents(rank, region.space).readBytes(begin, begin + bytes)) {

@@ -60,24 +60,42 @@ FailureOr<Checker::Place> Checker::locate(RankState &rank,
   return place;
 }
 
-LogicalResult Checker::read(RankState &rank, const MemoryBox &region,
-                            SmallVectorImpl<Piece> &pieces) {
-  if (region.isEmpty())
-    return success();
+/// The transfer to a rank's memory that is not waited for yet, or null.
+const Transfer *Checker::findArrival(const RankState &owner,
+                                     const MemoryBox &region) {
+  for (const auto &[token, transfer] : owner.open)
+    if (transfer && transfer->target.space == region.space &&
+        overlaps(transfer->target, region))
+      return transfer.get();
+  return nullptr;
+}
+
+/// Finds what a rank is about to read, which must have come.
+FailureOr<Checker::Place> Checker::checkRead(RankState &rank,
+                                             const MemoryBox &region) {
   FailureOr<Place> place = locate(rank, region);
   if (failed(place))
     return failure();
-  for (auto &[token, transfer] : place->owner->open) {
-    if (!transfer || !(transfer->target.space == place->region.space) ||
-        !overlaps(transfer->target, place->region))
-      continue;
+  if (const Transfer *coming = findArrival(*place->owner, place->region)) {
     InFlightDiagnostic error = report(rank)
                                << "reads " << describe(region)
                                << " before the transfer that writes it is "
                                   "waited for";
-    note(error, transfer->start, "the transfer starts here");
+    note(error, coming->start, "the transfer starts here");
     return error;
   }
+  if (failed(touch(rank, region, /*writes=*/false)))
+    return failure();
+  return place;
+}
+
+LogicalResult Checker::read(RankState &rank, const MemoryBox &region,
+                            SmallVectorImpl<Piece> &pieces) {
+  if (region.isEmpty())
+    return success();
+  FailureOr<Place> place = checkRead(rank, region);
+  if (failed(place))
+    return failure();
   pieces.append(
       getContents(*place->owner, place->region.space).read(place->region));
   int64_t elements = 0;
@@ -131,7 +149,7 @@ LogicalResult Checker::checkWrite(RankState &rank, const MemoryBox &region) {
     note(error, lease.open, "the lease is opened here");
     return error;
   }
-  return success();
+  return touch(rank, region, /*writes=*/true);
 }
 
 LogicalResult Checker::write(RankState &rank, const MemoryBox &region,

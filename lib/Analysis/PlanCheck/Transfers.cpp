@@ -239,6 +239,8 @@ Checker::Progress Checker::wait(RankState &rank) {
   rank.open.erase(it);
   if (!transfer)
     return Progress::Goes;
+  if (failed(waitInLane(rank, token, *transfer)))
+    return Progress::Fails;
   if (transfer->isReduction())
     return failed(reduce(rank, *transfer)) ? Progress::Fails : Progress::Goes;
   const MemoryBox &target = transfer->target;
@@ -295,16 +297,15 @@ LogicalResult Checker::openLease(RankState &rank) {
   if (memory.space.kind != MemorySpace::Kind::Arena &&
       memory.space.kind != MemorySpace::Kind::Argument)
     return report(rank) << "leases memory that is not this rank's own";
-  for (auto &[token, transfer] : rank.open) {
-    if (!transfer || !(transfer->target.space == memory.space) ||
-        !overlaps(transfer->target, memory))
-      continue;
+  if (const Transfer *coming = findArrival(rank, memory)) {
     InFlightDiagnostic error = report(rank)
                                << "lets peers read " << describe(memory)
                                << " while a transfer writes it";
-    note(error, transfer->start, "the transfer starts here");
+    note(error, coming->start, "the transfer starts here");
     return error;
   }
+  if (failed(touch(rank, memory, /*writes=*/false)))
+    return failure();
   rank.leases.push_back(
       {getMoment(rank), memory, event.group, rank.opened[event.group]++});
   for (int64_t member = 0; member < trace.getGroupSize(event.group); ++member)
@@ -379,5 +380,7 @@ Checker::Progress Checker::closeLease(RankState &rank) {
     for (int64_t member = 0; member < members; ++member)
       wake(*ranks[trace.getMember(rank.getRank(), lease.group, member)]);
   lease.closed = all;
-  return all ? Progress::Goes : Progress::Blocks;
+  if (!all)
+    return Progress::Blocks;
+  return failed(closeInLane(rank, number)) ? Progress::Fails : Progress::Goes;
 }

@@ -63,7 +63,6 @@ LogicalResult FunctionConverter::convert() {
   Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
   LLVM::StoreOp::create(builder, loc, zero, status);
 
-  findLanes();
   SmallVector<Operation *> ops;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<CommIRDialect>(op->getDialect()))
@@ -127,7 +126,6 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     return success();
   }
   if (auto wait = dyn_cast<WaitOp>(op)) {
-    enterLaneOfNext(wait);
     callChecked("mercury_rt_wait", {context, tokens.lookup(wait.getToken())});
     return success();
   }
@@ -161,14 +159,12 @@ LogicalResult FunctionConverter::convert(Operation &op) {
     guard();
     return convert(accumulate);
   }
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    enterLane(launch);
-    if (failed(convert(launch)))
-      return failure();
-    builder.setInsertionPoint(&op);
-    leaveLane(launch);
-    return success();
-  }
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return convert(launch);
+  if (auto use = dyn_cast<LaneUseOp>(op))
+    return useLane(lane = use.getLane()), success();
+  if (auto order = dyn_cast<LaneOrderOp>(op))
+    return convert(order), success();
   return op.emitOpError() << "must be lowered before the runtime is called; "
                              "run commir-to-spmd first";
 }

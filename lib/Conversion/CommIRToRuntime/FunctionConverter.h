@@ -55,13 +55,8 @@ private:
   FailureOr<func::FuncOp> getKernel(StringRef kernel, KernelTypes types);
   void callKernel(func::FuncOp kernel, ValueRange operands);
   Value makeMemory(Value start);
-  void findLanes();
-  void useLane(int64_t lane);
-  void orderLanes(int64_t earlier, int64_t later);
-  std::optional<int64_t> getLane(Operation *op);
-  void enterLaneOfNext(WaitOp wait);
-  void enterLane(LaunchOp launch);
-  void leaveLane(LaunchOp launch);
+  void useLane(int64_t number);
+  void convert(LaneOrderOp op);
 
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
@@ -103,7 +98,7 @@ private:
   Type pointer, i32, i64;
   Value context, buffers, status, tokenSlot;
   DenseMap<Value, Value> tokens;
-  int64_t lanes = 1; // that launches name
+  int64_t lane = 0; // in use, as the text says
 };
 
 } // namespace mlir::commir

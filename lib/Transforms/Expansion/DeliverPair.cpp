@@ -36,8 +36,6 @@ static void useTwoLanes(Block *block, Operation *before, Operation *end,
   Builder builder(block->getParentOp()->getContext());
   for (auto [number, launch] : llvm::enumerate(launches))
     launch->setAttr(kLane, builder.getI64IntegerAttr(number % chunks % 2));
-  launches.front()->setAttr(kLaneFork, builder.getUnitAttr());
-  launches.back()->setAttr(kLaneJoin, builder.getUnitAttr());
 }
 
 /// Two ranks: all that leaves is made at once, and moves as it is made.

@@ -347,7 +347,8 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
     offsets.insert(offsets.begin(), constant(0));
     sizes.insert(sizes.begin(), count);
     tile.frame = frame;
-    all = together = false;
+    all = empty;
+    together = false;
   }
   // What is in pieces stands for all of its memory until it is taken apart.
   bool inPieces = llvm::any_of(

@@ -314,9 +314,8 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
                              pieces.drop_front(op.getInputs().size()), at,
                              within, op.getScaleAttr(), op.getGroupAttr(),
                              op.getImplAttr(), scratch, *overwrite);
-        for (StringRef name : {kLane, kLaneFork, kLaneJoin})
-          if (Attribute lane = op->getAttr(name))
-            launch->setAttr(name, lane);
+        if (Attribute lane = op->getAttr(kLane))
+          launch->setAttr(kLane, lane);
       });
   return success(succeeded(split) && succeeded(result));
 }

@@ -413,6 +413,15 @@ commir.program @program on @mesh axes(i = 8 bounds[0, 1, 2, 8]) inputs() outputs
 
 // -----
 
+commir.mesh @mesh(gpu = 2)
+commir.program @program on @mesh axes(i = 8, j = 6 bounds[0, 1, 2, 3, 4, 5, 6]) inputs() outputs() {
+  // expected-error@below {{the parts of axis 'j' must fit its layout: bounds name 6 shards, which neither divides nor is a multiple of 4}}
+  commir.for i of 2 parallel(gpu), j of 2 shift(by i on gpu, chunks 2) {
+  }
+}
+
+// -----
+
 // CONSTRAINT: for.body
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs() outputs() {
@@ -1036,6 +1045,34 @@ commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[
   %r = commir.group_rank "gpu"
   // expected-error@below {{the number of an argument must not be negative, got -1}}
   %m = commir.memory argument -1 : memref<?xi8>
+}
+
+// -----
+
+// CONSTRAINT: lane.number
+func.func @lanes() {
+  // expected-error@below {{the number of a lane must be from 0 to 7, got 8}}
+  commir.lane.use 8
+  return
+}
+
+// -----
+
+func.func @lanes() {
+  // expected-error@below {{the number of a lane must be from 0 to 7, got -1}}
+  commir.lane.order 0 before -1
+  return
+}
+
+// -----
+
+// CONSTRAINT: lane.place
+func.func @lanes(%condition: i1) {
+  scf.if %condition {
+    // expected-error@below {{must be in the body of a function, outside of loops and branches}}
+    commir.lane.use 1
+  }
+  return
 }
 
 // -----

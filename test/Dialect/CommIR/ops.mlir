@@ -488,6 +488,15 @@ commir.program @memory_and_status on @cluster axes() inputs() outputs() {
   %s = commir.status
 }
 
+// CHECK-LABEL: func.func @lanes
+func.func @lanes() {
+  // CHECK: commir.lane.use 1
+  commir.lane.use 1
+  // CHECK: commir.lane.order 1 before 0
+  commir.lane.order 1 before 0
+  return
+}
+
 // What a result is reduced over: all of an axis, or the heads of each group of
 // 4; what enters once is named beside.
 // CHECK-LABEL: commir.program @grouped_and_once
