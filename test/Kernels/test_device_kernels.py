@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_kernels import (
+from compiled import (
     LLC,
     NUMPY,
     PIPELINE,
@@ -29,13 +29,10 @@ from test_kernels import (
     Array,
     accumulator,
     conversion,
-    decode,
-    encode,
     flatten,
-    scatter,
     tool,
-    within,
 )
+from tiles import decode, encode, scatter, within
 
 OPENING = "gpu.module @device {\n"
 PLACES = ("thread_id", "block_id", "grid_dim", "block_dim")

@@ -12,7 +12,7 @@ from mercury import bench
 from mercury.bench import BenchError, Record, parse_workload
 from mercury.bench.operators import agreement_lines
 from mercury.bench.ours import plans_of
-from mercury.bench.predict import agreement, rank_correlation
+from mercury.bench.predict import agreement, rank_correlation, repeated_correlation
 from mercury.bench.record import read_records, write_records
 from mercury.bench.trace import summary
 from mercury.cli.bench import bench as command
@@ -93,6 +93,14 @@ def test_rank_correlation_sees_order_only():
         rank_correlation([1], [1])
 
 
+def test_times_that_noise_mixes_up_have_no_certain_order():
+    sure = [(float(n), n - 0.01, n + 0.01) for n in range(10)]
+    assert repeated_correlation(sure) == 1
+    noisy = [(float(n), n - 20.0, n + 20.0) for n in range(10)]
+    assert -0.5 < repeated_correlation(noisy) < 0.6
+    assert repeated_correlation(noisy) == repeated_correlation(noisy)
+
+
 def test_regret_is_what_trusting_the_simulator_costs():
     predicted = {"a": 1.0, "b": 1.1, "c": 2.0, "not measured": 0.1}
     found = agreement(predicted, {"a": 1.2, "b": 1.0, "c": 2.5})
@@ -110,7 +118,10 @@ def test_agreement_is_told_for_each_workload():
     assert "| ring | 1.000 | 1.500 | 1.400 |" in bench.table(made, every=True)
     assert "predicted" not in bench.table(made)
     (line,) = agreement_lines(made)
-    assert "2 plans, rank correlation 1.00, first choice 'pull' +0.0% from the best" in line
+    assert (
+        "2 plans, rank correlation 1.00 (of measuring again 1.00), first choice 'pull' " in line
+    )
+    assert "+0.0% from the best" in line
     told = []
     assert agreement_lines(records(), told.append) == []
     assert "too few plans" in told[0]
@@ -149,6 +160,11 @@ def test_the_table_command_prints_a_file(tmp_path):
     assert "1.06 reached" in invoke("table", str(path)).output
     assert "ring" in invoke("table", str(path), "--all").output
     assert "yunchang is not there" in invoke("table", str(path), "--peers").output
+    brief = invoke("table", str(path), "--brief").output
+    assert "| gemm-rs-16384x8192x8192 | 1.050 | 1.06 reached | 0.750 | NCCL |" in brief
+    both = invoke("table", str(path), "--brief", "--all")
+    assert both.exit_code == 2
+    assert "give one of them" in both.output
     missing = invoke("table", str(tmp_path / "none.json"))
     assert missing.exit_code == 1
     assert "results cannot be read" in missing.output
@@ -179,7 +195,8 @@ def test_plans_of_a_file_are_predicted_without_a_gpu(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert [record.predicted_ms for record in read_records(path)] == [3.0, 4.5, None]
     assert "this version has no plan 'old' like it" in done.output
-    assert "2 plans, rank correlation 1.00, first choice 'deliver'" in done.output
+    assert "2 plans, rank correlation 1.00 " in done.output
+    assert "first choice 'deliver'" in done.output
     assert "no topology" in invoke("predict", str(path), "--topology", "h300").output
 
 

@@ -7,7 +7,8 @@ from mercury import bench
 from mercury.topology import load
 
 RESULTS = Path(bench.__file__).parent / "results"
-PAGE = Path(__file__).parents[2] / "docs" / "measuring.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "measuring.md"
 
 
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("*.json")), ids=lambda file: file.stem)
@@ -21,6 +22,12 @@ def test_results_read_and_are_quoted(file):
     assert sorted(chosen) == sorted({record.workload for record in records})
     page = PAGE.read_text(encoding="utf-8")
     assert bench.table(records) in page, f"mercury bench table {file.name} gives another table"
+
+
+def test_readme_quotes_two_gpus():
+    records = bench.read_records(RESULTS / "h200x2.json")
+    quoted = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert bench.brief_table(records) in quoted, "mercury bench table --brief gives another one"
 
 
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("*.toml")), ids=lambda file: file.stem)

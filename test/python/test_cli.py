@@ -1,9 +1,18 @@
 """The mercury command, as a shell sees it."""
 
+import pathlib
+import shlex
 import subprocess
 import sys
 
 import pytest
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+SHOWN = [
+    line.strip()
+    for line in README.read_text(encoding="utf-8").splitlines()
+    if line.startswith("    mercury ")
+]
 
 
 def mercury(*arguments, code=0):
@@ -115,3 +124,14 @@ def test_help_names_the_commands():
     for command in ("doctor", "run", "strategies"):
         assert command in printed
     assert "mercury, version" in mercury("--version")
+
+
+@pytest.mark.parametrize("shown", SHOWN, ids=lambda line: line.split()[1])
+def test_readme_shows_commands_that_work(shown, tmp_path):
+    """As they stand there, by the name that a shell finds; a search takes less time."""
+    words = shlex.split(shown.replace("--time-limit 60s", "--time-limit 5s"), comments=True)
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout

@@ -1,5 +1,7 @@
 """A topology from measurements of a machine whose laws are known."""
 
+import itertools
+import random
 from dataclasses import replace
 
 import pytest
@@ -8,6 +10,7 @@ from mercury.bench.kernels import KernelPoint, kernel_table
 from mercury.bench.links import LinkPoint, link_table
 from mercury.bench.moves import moved_bytes, plan_that_moves
 from mercury.bench.probe import Facts, kernel_curve, topology_of
+from mercury.bench.unimodal import unimodal
 from mercury.topology import TopologyError, Work, dump, load, presets, write
 
 MIB = 1 << 20
@@ -82,6 +85,39 @@ def test_a_kernel_curve_gives_the_measured_times_back():
     assert curve.error == 0.03
     noisy = [replace(each, high=1.2 * each.ms) for each in points]
     assert kernel_curve(noisy, (128, 256), 4, 2e-6).error == pytest.approx(0.2)
+
+
+def test_shapes_make_no_dents_in_a_curve():
+    """A shape that is slow for its flops must not make launches of as much work look slow."""
+    points = [p for p in kernels() if p.kernel == "matmul"]
+    slow = [
+        replace(each, ms=1.3 * each.ms) if each.work.flops == 8e9 else each for each in points
+    ]
+    curve = kernel_curve(slow, (128, 256), 4, 2e-6)
+    rates = [rate for _, rate in curve.points]
+    assert rates == sorted(rates, reverse=True)
+    assert curve.error > 0.1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_nearest_unimodal_numbers(seed):
+    draw = random.Random(seed)
+    values = [draw.choice([1.0, 2.0, 3.0]) for _ in range(5)]
+
+    def off(made):
+        return sum((x - y) ** 2 for x, y in zip(made, values, strict=True))
+
+    found = unimodal(values)
+    peak = found.index(max(found))
+    assert found[: peak + 1] == sorted(found[: peak + 1])
+    assert found[peak:] == sorted(found[peak:], reverse=True)
+    # No other is nearer, of all whose values are thirds.
+    grid = [n / 3 for n in range(3, 10)]
+    for made in itertools.product(grid, repeat=5):
+        top = made.index(max(made))
+        rises, falls = list(made[: top + 1]), list(made[top:])
+        if rises == sorted(rises) and falls == sorted(falls, reverse=True):
+            assert off(found) <= off(made) + 1e-9
 
 
 def test_a_mask_costs_what_was_measured():

@@ -4,7 +4,7 @@ from .errors import AbsentError, BenchError
 from .goals import GOALS, ONE_GPU
 from .record import Peer, Record, read_records, write_records
 from .statistics import Middle, median, middle, ratios
-from .table import peers_table, table
+from .table import brief_table, peers_table, table
 from .workload import Attention, Product, Workload, parse_workload
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Product",
     "Record",
     "Workload",
+    "brief_table",
     "median",
     "middle",
     "parse_workload",

@@ -15,7 +15,7 @@ from .cuda import Cuda
 from .measure import Settings
 from .ours import candidate, plans_of
 from .peers import peers_of
-from .predict import agreement, predicted_ms
+from .predict import agreement, predicted_ms, repeated_correlation
 from .problems import make_problem
 from .processes import Work, say
 from .record import Record, read_records, write_records
@@ -211,8 +211,24 @@ def agreement_lines(
             continue
         found = agreement(predicted, measured)
         lines.append(
-            f"{workload}: {found.plans} plans, rank correlation {found.correlation:.2f}, "
+            f"{workload}: {found.plans} plans, rank correlation {found.correlation:.2f}"
+            f"{_repeated(plans)}, "
             f"first choice '{found.first}' {found.regret:+.1%} from the best, "
             f"predictions off by {found.off_by:.0%}"
         )
     return lines
+
+
+def _repeated(plans: Sequence[Record]) -> str:
+    """Say what no prediction of these plans can be above, where their intervals are known."""
+    measured = [
+        (plan.ratio_to_floor, plan.ratio_low, plan.ratio_high)
+        for plan in plans
+        if plan.predicted_ms is not None
+        and plan.ratio_to_floor is not None
+        and plan.ratio_low is not None
+        and plan.ratio_high is not None
+    ]
+    if len(measured) < 2:
+        return ""
+    return f" (of measuring again {repeated_correlation(measured):.2f})"

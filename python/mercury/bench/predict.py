@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,16 @@ from typing import Any
 from .errors import BenchError
 from .statistics import median
 
-__all__ = ["Agreement", "agreement", "predicted_ms", "rank_correlation"]
+__all__ = [
+    "Agreement",
+    "agreement",
+    "predicted_ms",
+    "rank_correlation",
+    "repeated_correlation",
+]
+
+_REPETITIONS = 200
+_INTERVAL = 2 * 1.96  # standard deviations that 95 % of normal numbers lie in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +97,38 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
     shared = sum((x - centre) * (y - centre) for x, y in zip(a, b, strict=True))
     own = sum((x - centre) ** 2 for x in a) * sum((y - centre) ** 2 for y in b)
     return shared / own**0.5 if own else 0.0
+
+
+def repeated_correlation(measured: Sequence[tuple[float, float, float]]) -> float:
+    """Give the rank correlation that measuring again would have with what was measured.
+
+    No prediction can be asked for more. The median over repetitions that are drawn at random,
+    the same at each call, from normal numbers around each time.
+
+    Parameters
+    ----------
+    measured
+        Of each plan, its time or ratio with the ends of its interval of 95 %.
+
+    Examples
+    --------
+    >>> repeated_correlation([(1.0, 0.99, 1.01), (2.0, 1.99, 2.01), (3.0, 2.99, 3.01)])
+    1.0
+    """
+    draw = random.Random(0)
+    seen = [centre for centre, _, _ in measured]
+    return median(
+        [
+            rank_correlation(
+                [
+                    draw.gauss(centre, (high - low) / _INTERVAL)
+                    for centre, low, high in measured
+                ],
+                seen,
+            )
+            for _ in range(_REPETITIONS)
+        ]
+    )
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

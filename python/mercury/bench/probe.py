@@ -15,11 +15,13 @@ from .kernels import KernelPoint, kernel_table, measure_kernels
 from .links import LinkPoint, levels_of, link_table, measure_links
 from .moves import measure_moves
 from .statistics import median
+from .unimodal import unimodal
 
 __all__ = ["Facts", "kernel_curve", "probe", "topology_of"]
 
 _MIB = 1 << 20
-_BLOCKS = {"matmul": (128, 256), "attention_fwd": (128, 0), "attention_bwd": (128, 0)}
+# Libraries take smaller blocks for small products than the one of their fastest kernel.
+_BLOCKS = {"matmul": (128, 64), "attention_fwd": (128, 0), "attention_bwd": (128, 0)}
 _LEAST_ERROR = 0.03
 _LEAST_MIB = 1.0
 _ANY_TERA = 30.0
@@ -189,7 +191,8 @@ def kernel_curve(
     """Fit a curve to launches of one kernel: overhead, rates of full waves, and its error.
 
     The smallest launch is all overhead. Where several shapes do the same work, the rate is
-    their mean, and what they differ is the curve's error.
+    their mean; with more work it rises to one peak and falls behind it, as clocks do under
+    load. What shapes differ from that is the curve's error.
     """
     ordered = sorted(points, key=lambda point: point.work.flops)
     overhead = max(0.0, _seconds(ordered[0]) - launch)
@@ -202,9 +205,8 @@ def kernel_curve(
         # Shapes within a tenth of each other are one point of the curve.
         near = next((at for at in rates if abs(at / point.work.flops - 1) < 0.1), None)
         rates.setdefault(near or point.work.flops, []).append(rate)
-    curve = replace(
-        curve, points=tuple((at, sum(each) / len(each)) for at, each in sorted(rates.items()))
-    )
+    smooth = unimodal([sum(each) / len(each) for _, each in sorted(rates.items())])
+    curve = replace(curve, points=tuple(zip(sorted(rates), smooth, strict=True)))
     masked = [point for point in ordered if point.work.masked]
     if masked:
         shares = [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from .goals import GOALS
 from .record import Record
 
-__all__ = ["peers_table", "table"]
+__all__ = ["brief_table", "peers_table", "table"]
 
 
 def table(records: Sequence[Record], *, every: bool = False) -> str:
@@ -44,12 +44,28 @@ def table(records: Sequence[Record], *, every: bool = False) -> str:
             _ratio(record),
             _goal(record),
             f"{record.best_peer} {_ms(record.best_peer_ms)}" if record.best_peer else "-",
-            "-" if record.ratio_to_peer is None else f"{record.ratio_to_peer:.3f}",
+            _peer_ratio(record),
             record.failed or ("-" if record.error is None else f"{record.error:.1e}"),
         ]
         for record in shown
     ]
     return _markdown(head, rows)
+
+
+def brief_table(records: Sequence[Record]) -> str:
+    """Give a Markdown table of ratios alone: the chosen plan of each workload, for a README."""
+    rows = [
+        [
+            record.workload,
+            "-" if record.ratio_to_floor is None else f"{record.ratio_to_floor:.3f}",
+            _goal(record),
+            _peer_ratio(record),
+            record.best_peer or "-",
+        ]
+        for record in records
+        if record.chosen
+    ]
+    return _markdown(["workload", "to floor", "goal", "to best peer", "best peer"], rows)
 
 
 def peers_table(records: Sequence[Record]) -> str:
@@ -80,6 +96,10 @@ def _ratio(record: Record) -> str:
     if record.ratio_to_floor is None:
         return "-"
     return f"{record.ratio_to_floor:.3f} [{record.ratio_low:.3f}, {record.ratio_high:.3f}]"
+
+
+def _peer_ratio(record: Record) -> str:
+    return "-" if record.ratio_to_peer is None else f"{record.ratio_to_peer:.3f}"
 
 
 def _goal(record: Record) -> str:

@@ -163,16 +163,26 @@ def operators(
 @click.argument("file", type=_FILE)
 @click.option("--all", "every", is_flag=True, help="Every plan, not the fastest only.")
 @click.option("--peers", is_flag=True, help="The peers, instead of our plans.")
-def table(file: Path, every: bool, peers: bool) -> None:
+@click.option("--brief", is_flag=True, help="Ratios alone, of the fastest plans.")
+def table(file: Path, every: bool, peers: bool, brief: bool) -> None:
     """Print FILE, which mercury bench operators wrote, as a Markdown table."""
     from .. import bench as benches  # noqa: PLC0415
     from ..bench.operators import agreement_lines  # noqa: PLC0415
 
+    if every + peers + brief > 1:
+        raise click.UsageError(
+            "--all, --peers and --brief are different tables; give one of them"
+        )
     try:
         records = benches.read_records(file)
     except MercuryError as error:
         raise click.ClickException(error.message) from None
-    click.echo(benches.peers_table(records) if peers else benches.table(records, every=every))
+    if brief:
+        click.echo(benches.brief_table(records))
+    else:
+        click.echo(
+            benches.peers_table(records) if peers else benches.table(records, every=every)
+        )
     if every:
         for line in agreement_lines(records):
             click.echo(line)
