@@ -293,10 +293,9 @@ bool PlanCursor::makeTile(size_t at) {
     }
     return true;
   };
-  auto setElement = [&](MemoryBox &tile, Type type) {
-    tile.elementType = type;
-    tile.elementBytes =
-        std::max(1u, type.isIndex() ? 8u : type.getIntOrFloatBitWidth() / 8);
+  auto setElement = [&](MemoryBox &tile) {
+    tile.elementType = i.elementType;
+    tile.elementBytes = i.elementBytes;
   };
   switch (i.opcode) {
   case Opcode::Memory: {
@@ -304,8 +303,7 @@ bool PlanCursor::makeTile(size_t at) {
     auto kind = i.immediate < 0 ? MemorySpace::Kind::Arena
                                 : MemorySpace::Kind::Argument;
     tile.space = {kind, std::max<int64_t>(0, i.immediate)};
-    setElement(tile,
-               cast<MemRefType>(i.op->getResult(0).getType()).getElementType());
+    setElement(tile);
     tile.sizes = {std::numeric_limits<int64_t>::max()};
     tile.strides = {1};
     return true;
@@ -313,8 +311,7 @@ bool PlanCursor::makeTile(size_t at) {
   case Opcode::LeasedMemory: {
     MemoryBox &tile = tiles[i.result];
     tile.space = {MemorySpace::Kind::Leased, numbers[i.a], numbers[i.b]};
-    setElement(tile,
-               cast<MemRefType>(i.op->getResult(0).getType()).getElementType());
+    setElement(tile);
     tile.sizes = {std::numeric_limits<int64_t>::max()};
     tile.strides = {1};
     return true;
@@ -324,8 +321,7 @@ bool PlanCursor::makeTile(size_t at) {
     const MemoryBox &source = tiles[i.a];
     tile.space = source.space;
     tile.offset = source.offset + numbers[i.b];
-    setElement(tile,
-               cast<MemRefType>(i.op->getResult(0).getType()).getElementType());
+    setElement(tile);
     return setRowMajor(tile, i.list) || fail(i.op, "has a negative size");
   }
   case Opcode::Reinterpret: {
@@ -381,8 +377,7 @@ bool PlanCursor::makeTile(size_t at) {
   case Opcode::KnownTable: {
     MemoryBox &tile = tiles[i.result];
     tile.space = {MemorySpace::Kind::Table, i.immediate};
-    setElement(tile,
-               cast<MemRefType>(i.op->getResult(0).getType()).getElementType());
+    setElement(tile);
     if (!setRowMajor(tile, i.list) || tile.getElements() > kMaxShards)
       return fail(i.op, "is not the size of a table");
     if (i.opcode == Opcode::Table)

@@ -15,6 +15,11 @@ using namespace mlir;
 using namespace mlir::commir;
 using namespace mlir::commir::trace;
 
+static int64_t getElementBytes(Type type) {
+  return type.isIntOrFloat() ? std::max(1u, type.getIntOrFloatBitWidth() / 8)
+                             : 8;
+}
+
 namespace {
 class Compiler {
 public:
@@ -70,8 +75,21 @@ private:
   }
   Instruction &add(Opcode opcode, Operation *op) {
     code.instructions.push_back({opcode});
-    code.instructions.back().op = op;
-    return code.instructions.back();
+    Instruction &added = code.instructions.back();
+    added.op = op;
+    auto type = op->getNumResults() == 1
+                    ? dyn_cast<MemRefType>(op->getResult(0).getType())
+                    : MemRefType();
+    if (type) {
+      added.elementType = type.getElementType();
+      added.elementBytes = getElementBytes(added.elementType);
+    }
+    return added;
+  }
+  /// A cast is what it casts: that changes only when the cast is done again.
+  void alias(Value from, Value to) {
+    int32_t slot = get(from);
+    slots[to] = slot;
   }
   void move(Value from, Value to, Operation *op);
   void moveAll(ValueRange from, ValueRange to, Operation *op);
@@ -278,7 +296,7 @@ LogicalResult Compiler::compileArith(Operation &op) {
     return success();
   }
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp>(op)) {
-    move(op.getOperand(0), op.getResult(0), &op);
+    alias(op.getOperand(0), op.getResult(0));
     return success();
   }
   std::optional<Opcode> opcode = getBinary(op);
@@ -350,7 +368,7 @@ LogicalResult Compiler::compileMemRef(Operation &op) {
   if (auto cast = dyn_cast<memref::CastOp>(op)) {
     if (!isa<MemRefType>(cast.getType()))
       return op.emitOpError() << "is not known to the trace of plans";
-    move(cast.getSource(), cast, &op);
+    alias(cast.getSource(), cast);
     return success();
   }
   if (auto dim = dyn_cast<memref::DimOp>(op))

@@ -80,6 +80,9 @@ struct Instruction {
   int32_t a = -1, b = -1, c = -1;
   int64_t immediate = 0;
   SmallVector<int32_t, 0> list;
+  /// Of a tile whose type says more than its source: its elements.
+  Type elementType;
+  int64_t elementBytes = 1;
   Operation *op = nullptr;
 };
 

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/LayoutBuilder.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -65,24 +64,24 @@ int64_t mlir::commir::getLargestSize(AxisAttr axis, const AxisPart &range,
 }
 
 Value LayoutBuilder::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
+  return builder.constant(loc, value);
 }
 
 Value LayoutBuilder::add(Value a, Value b) {
-  return arith::AddIOp::create(builder, loc, a, b);
+  return builder.fold<arith::AddIOp>(loc, a, b);
 }
 
 Value LayoutBuilder::sub(Value a, Value b) {
-  return arith::SubIOp::create(builder, loc, a, b);
+  return builder.fold<arith::SubIOp>(loc, a, b);
 }
 
 Value LayoutBuilder::mul(Value a, int64_t b) {
-  return b == 1 ? a : arith::MulIOp::create(builder, loc, a, constant(b));
+  return b == 1 ? a : builder.fold<arith::MulIOp>(loc, a, constant(b));
 }
 
 Value LayoutBuilder::blockBound(int64_t extent, int64_t shards, Value index) {
-  Value product = arith::MulIOp::create(builder, loc, index, constant(extent));
-  return arith::CeilDivUIOp::create(builder, loc, product, constant(shards));
+  Value product = builder.fold<arith::MulIOp>(loc, index, constant(extent));
+  return builder.fold<arith::CeilDivUIOp>(loc, product, constant(shards));
 }
 
 Value LayoutBuilder::bound(AxisAttr axis, Value index, int64_t shards) {
@@ -97,9 +96,9 @@ Value LayoutBuilder::bound(AxisAttr axis, Value index, int64_t shards) {
   for (int64_t shard = shards; shard-- > 0;) {
     SmallVector<Interval> held = layout.shard(axis.getExtent(), shards, shard);
     end = held.empty() ? end : held.front().begin;
-    Value here = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                       index, constant(shard));
-    chosen = arith::SelectOp::create(builder, loc, here, constant(end), chosen);
+    Value here = builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq,
+                                             index, constant(shard));
+    chosen = builder.fold<arith::SelectOp>(loc, here, constant(end), chosen);
   }
   return chosen;
 }
@@ -111,7 +110,7 @@ Value LayoutBuilder::begin(AxisAttr axis, const AxisPart &range,
   Value first = bound(axis, range.index, range.count);
   if (divisor == 1)
     return first;
-  return arith::DivUIOp::create(builder, loc, first, constant(divisor));
+  return builder.fold<arith::DivUIOp>(loc, first, constant(divisor));
 }
 
 Value LayoutBuilder::sizeOfShard(AxisAttr axis, const AxisPart &shard,
@@ -126,15 +125,15 @@ Value LayoutBuilder::sizeOfShard(AxisAttr axis, const AxisPart &shard,
   case Layout::Kind::Bounds: {
     Value end = bound(axis, next, shards);
     if (divisor != 1)
-      end = arith::CeilDivUIOp::create(builder, loc, end, constant(divisor));
+      end = builder.fold<arith::CeilDivUIOp>(loc, end, constant(divisor));
     Value length = sub(end, begin(axis, shard, divisor));
     // An empty shard inside a group of heads must not count a shared head.
     if (divisor == 1)
       return length;
     Value first = bound(axis, index, shards), last = bound(axis, next, shards);
-    Value empty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                        last, first);
-    return arith::SelectOp::create(builder, loc, empty, constant(0), length);
+    Value empty =
+        builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, last, first);
+    return builder.fold<arith::SelectOp>(loc, empty, constant(0), length);
   }
   case Layout::Kind::Zigzag: {
     // Block `index` from the front and as many from the back.
@@ -155,8 +154,8 @@ Value LayoutBuilder::sizeOfShard(AxisAttr axis, const AxisPart &shard,
     Value rest = constant(extent - rounds * chunk * shards);
     rest = sub(rest, mul(index, chunk));
     Value zero = constant(0), whole = constant(chunk);
-    rest = arith::MaxSIOp::create(builder, loc, rest, zero);
-    rest = arith::MinSIOp::create(builder, loc, rest, whole);
+    rest = builder.fold<arith::MaxSIOp>(loc, rest, zero);
+    rest = builder.fold<arith::MinSIOp>(loc, rest, whole);
     Value before = constant(rounds * chunk);
     return add(before, rest);
   }
@@ -176,10 +175,10 @@ LayoutBuilder::Piece LayoutBuilder::pieceOfShard(AxisAttr axis,
   }
   assert(divisor == 1 && "a shard in pieces is cut along the axis itself");
   if (axis.getLayout().getKind() == Layout::Kind::Zigzag) {
-    Value isFront = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, number, zero);
+    Value isFront = builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq,
+                                                number, zero);
     auto choose = [&](Value front, Value back) -> Value {
-      return arith::SelectOp::create(builder, loc, isFront, front, back);
+      return builder.fold<arith::SelectOp>(loc, isFront, front, back);
     };
     int64_t blocks = 2 * shards;
     Value mirrored = sub(constant(blocks - 1), index);
@@ -193,9 +192,9 @@ LayoutBuilder::Piece LayoutBuilder::pieceOfShard(AxisAttr axis,
   int64_t chunk = axis.getLayout().getChunk();
   Value extent = constant(axis.getExtent());
   Value first = mul(add(mul(number, shards), index), chunk);
-  Value from = arith::MinSIOp::create(builder, loc, first, extent);
+  Value from = builder.fold<arith::MinSIOp>(loc, first, extent);
   Value to =
-      arith::MinSIOp::create(builder, loc, add(first, constant(chunk)), extent);
+      builder.fold<arith::MinSIOp>(loc, add(first, constant(chunk)), extent);
   return {from, to, mul(number, chunk)};
 }
 
@@ -209,8 +208,8 @@ AxisPart LayoutBuilder::getShard(const AxisPart &range, Value number) {
     Value digit = number;
     if (i + 1 != range.steps.size()) {
       Value size = constant(step.size);
-      digit = arith::RemUIOp::create(builder, loc, number, size);
-      number = arith::DivUIOp::create(builder, loc, number, size);
+      digit = builder.fold<arith::RemUIOp>(loc, number, size);
+      number = builder.fold<arith::DivUIOp>(loc, number, size);
     }
     shard.index = add(shard.index, mul(digit, step.stride));
   }
@@ -220,13 +219,13 @@ AxisPart LayoutBuilder::getShard(const AxisPart &range, Value number) {
 Value LayoutBuilder::findShard(const AxisPart &range, Value index,
                                int64_t count) {
   if (count != range.count)
-    index = arith::DivUIOp::create(builder, loc, index,
-                                   constant(count / range.count));
+    index =
+        builder.fold<arith::DivUIOp>(loc, index, constant(count / range.count));
   Value number = constant(0);
   for (const AxisPart::Step &step : range.steps) {
     Value digit =
-        arith::DivUIOp::create(builder, loc, index, constant(step.stride));
-    digit = arith::RemUIOp::create(builder, loc, digit, constant(step.size));
+        builder.fold<arith::DivUIOp>(loc, index, constant(step.stride));
+    digit = builder.fold<arith::RemUIOp>(loc, digit, constant(step.size));
     number = add(mul(number, step.size), digit);
   }
   return number;
@@ -243,10 +242,10 @@ Value LayoutBuilder::findPiece(AxisAttr axis, const AxisPart &range,
     if (shards == 1)
       return number;
     // The fronts rise with the shards, and the backs fall.
-    Value isFront = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, number, constant(0));
+    Value isFront = builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq,
+                                                number, constant(0));
     Value back = sub(constant(2 * shards - 1), shard);
-    return arith::SelectOp::create(builder, loc, isFront, shard, back);
+    return builder.fold<arith::SelectOp>(loc, isFront, shard, back);
   }
   case Layout::Kind::Striped:
     return add(mul(number, shards), shard);
@@ -261,15 +260,15 @@ LayoutBuilder::Piece LayoutBuilder::findInterval(AxisAttr axis,
   int64_t shards = range.getShards();
   Value shard = number, within = constant(0);
   if (axis.getLayout().getKind() == Layout::Kind::Zigzag) {
-    Value isFront = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ult, number, constant(shards));
+    Value isFront = builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::ult,
+                                                number, constant(shards));
     Value back = sub(constant(2 * shards - 1), number);
-    shard = arith::SelectOp::create(builder, loc, isFront, number, back);
-    within = arith::SelectOp::create(builder, loc, isFront, constant(0),
-                                     constant(1));
+    shard = builder.fold<arith::SelectOp>(loc, isFront, number, back);
+    within =
+        builder.fold<arith::SelectOp>(loc, isFront, constant(0), constant(1));
   } else if (axis.getLayout().getKind() == Layout::Kind::Striped) {
-    shard = arith::RemUIOp::create(builder, loc, number, constant(shards));
-    within = arith::DivUIOp::create(builder, loc, number, constant(shards));
+    shard = builder.fold<arith::RemUIOp>(loc, number, constant(shards));
+    within = builder.fold<arith::DivUIOp>(loc, number, constant(shards));
   }
   return pieceOfShard(axis, getShard(range, shard), within, divisor);
 }
@@ -292,9 +291,9 @@ std::pair<Value, Value> LayoutBuilder::sumPieces(AxisAttr axis,
   }
   // A head that two pieces share is held once.
   Value last = sum.getRegionIterArg(1);
-  Value begin = arith::MaxSIOp::create(builder, loc, piece.begin, last);
-  Value end = arith::MaxSIOp::create(builder, loc, piece.end, last);
-  Value length = arith::MaxSIOp::create(builder, loc, sub(end, begin), zero);
+  Value begin = builder.fold<arith::MaxSIOp>(loc, piece.begin, last);
+  Value end = builder.fold<arith::MaxSIOp>(loc, piece.end, last);
+  Value length = builder.fold<arith::MaxSIOp>(loc, sub(end, begin), zero);
   scf::YieldOp::create(builder, loc, ValueRange{add(held, length), end});
   return {sum.getResult(0), sum.getResult(1)};
 }
@@ -330,7 +329,7 @@ LayoutBuilder::Piece LayoutBuilder::piece(AxisAttr axis, const AxisPart &range,
   piece.local = held;
   if (divisor != 1) {
     Value shared = sub(last, piece.begin);
-    shared = arith::MaxSIOp::create(builder, loc, shared, constant(0));
+    shared = builder.fold<arith::MaxSIOp>(loc, shared, constant(0));
     piece.local = sub(held, shared);
   }
   return piece;

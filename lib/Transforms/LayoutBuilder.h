@@ -15,6 +15,7 @@
 #define LIB_TRANSFORMS_LAYOUTBUILDER_H
 
 #include "dialect/CommIR/CommIR.h"
+#include "lib/Transforms/FoldingBuilder.h"
 
 namespace mlir::commir {
 
@@ -49,7 +50,7 @@ int64_t getLargestSize(AxisAttr axis, const AxisPart &range, int64_t divisor);
 /// Emits sizes and bounds of shards as index arithmetic.
 class LayoutBuilder {
 public:
-  LayoutBuilder(OpBuilder &builder, Location loc)
+  LayoutBuilder(FoldingBuilder &builder, Location loc)
       : builder(builder), loc(loc) {}
 
   /// The number of positions of `axis / divisor` in a part.
@@ -101,7 +102,7 @@ private:
   std::pair<Value, Value> sumPieces(AxisAttr axis, const AxisPart &range,
                                     Value number, int64_t divisor);
 
-  OpBuilder &builder;
+  FoldingBuilder &builder;
   Location loc;
 };
 

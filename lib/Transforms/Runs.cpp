@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Runs.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -109,25 +108,25 @@ bool mlir::commir::canJoinPieces(MaskAttr mask, AxisAttr queries,
 Value RunBuilder::sees(MaskAttr mask, const LayoutBuilder::Piece &queries,
                        const LayoutBuilder::Piece &keys) {
   auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
+    return builder.constant(loc, value);
   };
   auto less = [&](Value a, Value b) -> Value {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
+    return builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, a, b);
   };
   auto both = [&](Value a, Value b) -> Value {
-    return arith::AndIOp::create(builder, loc, a, b);
+    return builder.fold<arith::AndIOp>(loc, a, b);
   };
   Value seen =
       both(less(queries.begin, queries.end), less(keys.begin, keys.end));
   // Key k is seen by query q where -left <= k - q <= right.
   if (mask.getRight() != MaskAttr::kUnbounded) {
-    Value end = arith::AddIOp::create(builder, loc, queries.end,
-                                      constant(mask.getRight()));
+    Value end = builder.fold<arith::AddIOp>(loc, queries.end,
+                                            constant(mask.getRight()));
     seen = both(seen, less(keys.begin, end));
   }
   if (mask.getLeft() != MaskAttr::kUnbounded) {
     Value end =
-        arith::AddIOp::create(builder, loc, keys.end, constant(mask.getLeft()));
+        builder.fold<arith::AddIOp>(loc, keys.end, constant(mask.getLeft()));
     seen = both(seen, less(queries.begin, end));
   }
   return seen;
@@ -136,14 +135,14 @@ Value RunBuilder::sees(MaskAttr mask, const LayoutBuilder::Piece &queries,
 RunBuilder::Run RunBuilder::getRun(ArrayRef<LayoutBuilder::Piece> pieces,
                                    ArrayRef<Value> needed) {
   auto choose = [&](Value condition, Value value, Value other) -> Value {
-    return arith::SelectOp::create(builder, loc, condition, value, other);
+    return builder.fold<arith::SelectOp>(loc, condition, value, other);
   };
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value zero = builder.constant(loc, 0);
   Run run{pieces.front().begin, zero, zero};
   Value end = zero;
   for (auto [piece, isNeeded] : llvm::zip_equal(pieces, needed)) {
-    Value size = arith::SubIOp::create(builder, loc, piece.end, piece.begin);
-    Value after = arith::AddIOp::create(builder, loc, piece.local, size);
+    Value size = builder.fold<arith::SubIOp>(loc, piece.end, piece.begin);
+    Value after = builder.fold<arith::AddIOp>(loc, piece.local, size);
     end = choose(isNeeded, after, end);
   }
   for (auto [piece, isNeeded] :
@@ -151,6 +150,6 @@ RunBuilder::Run RunBuilder::getRun(ArrayRef<LayoutBuilder::Piece> pieces,
     run.begin = choose(isNeeded, piece.begin, run.begin);
     run.local = choose(isNeeded, piece.local, run.local);
   }
-  run.size = arith::SubIOp::create(builder, loc, end, run.local);
+  run.size = builder.fold<arith::SubIOp>(loc, end, run.local);
   return run;
 }

@@ -56,7 +56,7 @@ struct RunBuilder {
     Value begin, local, size;
   };
 
-  OpBuilder &builder;
+  FoldingBuilder &builder;
   Location loc;
 
   /// Whether some query of one piece sees some key of another.

@@ -90,10 +90,11 @@ NB_MODULE(_mercury, m) {
 
   m.def(
       "run_pipeline",
-      [](MlirModule module, const std::string &pipeline) {
+      [](MlirModule module, const std::string &pipeline, bool verify) {
         MlirContext context = mlirModuleGetContext(module);
         ErrorCollector errors(context);
         MlirPassManager passes = mlirPassManagerCreate(context);
+        mlirPassManagerEnableVerifier(passes, verify);
         std::string problem;
         auto append = [](MlirStringRef piece, void *data) {
           static_cast<std::string *>(data)->append(piece.data, piece.length);
@@ -114,9 +115,9 @@ NB_MODULE(_mercury, m) {
         return std::make_tuple(mlirLogicalResultIsSuccess(ran), messages,
                                errors.takeRemarks());
       },
-      nb::arg("module"), nb::arg("pipeline"),
-      "Runs a pass pipeline on the module in place: (succeeded, errors, "
-      "remarks).");
+      nb::arg("module"), nb::arg("pipeline"), nb::arg("verify") = true,
+      "Runs a pass pipeline on the module in place, and verifies the module "
+      "after each pass: (succeeded, errors, remarks).");
 
   m.def(
       "check_plans",

@@ -3,15 +3,21 @@
 import json
 import multiprocessing
 import random
+import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import mercury as mc
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from mercury import reference
+from mercury.bench import tuning
+from mercury.bench.links import LinkPoint
 from mercury.cli.cache import cache as command
+from mercury.runtime.trial import trial
 from mercury.tuner import (
     Cache,
     Choice,
@@ -211,6 +217,65 @@ def test_ranks_take_the_plan_of_the_worst_of_them(found):
     assert agreed == [worst] * 3
     with pytest.warns(TuneWarning, match="'gpu' was measured at 100 GB/s"):
         found.compile(observed=ranks[0], vote=lambda _: texts if _ in texts else [_])
+
+
+def test_links_that_ranks_measure_before_they_run_choose_one_plan(monkeypatch):
+    """Rank 2 finds its link at a fifth: all take the plan that feels it least."""
+    found = mc.tune(
+        mc.programs.attention(h=4, sq=512, sk=512, d=64, dtype="bf16"),
+        mc.Mesh(gpu=4),
+        topology="h100-4x1",
+        boundary=TOKENS,
+        options=WHOLE,
+        cache=False,
+    )
+    (assumed,) = found.assumptions(found.chosen).links
+
+    def measured(on, *, sizes, rounds):
+        own = {"level": "gpu", "mib": max(sizes), "ms": 1.0, "low": 1.0, "high": 1.0}
+        # A collective, and a pair of ranks, say nothing of a message between all of them.
+        return [
+            LinkPoint(transport=transport, ranks=ranks, gb_per_s=rate / 1e9, **own)
+            for transport, ranks, rate in (
+                ("pull", "0<-1", 1e3),
+                ("p2p", "all", on.bandwidth),
+                ("all_gather", "all", 1e3),
+            )
+        ]
+
+    monkeypatch.setattr(tuning, "measure_links", measured)
+
+    def outcomes(bandwidths):
+        """What each rank compiles, and the lines that it says."""
+        texts, barrier = [""] * len(bandwidths), threading.Barrier(len(bandwidths))
+
+        def rank_main(rank):
+            def vote(mine):
+                texts[rank] = mine
+                barrier.wait(100)
+                return list(texts)
+
+            on = SimpleNamespace(bandwidth=bandwidths[rank])
+            seen = Observed(bandwidths=tuning.observe_links(on))
+            return found.select(seen.agreed(vote))
+
+        with ThreadPoolExecutor(len(bandwidths)) as ranks:
+            return list(ranks.map(rank_main, range(len(bandwidths))))
+
+    # Within the error range nothing happens, and nothing is said.
+    within = [assumed.bandwidth, 1.01 * assumed.slowest, assumed.bandwidth, assumed.bandwidth]
+    for taken in outcomes(within):
+        assert (taken.choice, taken.note) == (found.chosen, "")
+    slow = 0.2 * assumed.bandwidth
+    first, *others = outcomes([assumed.bandwidth, assumed.bandwidth, slow, assumed.bandwidth])
+    assert others == [first] * 3
+    assert first.choice != found.chosen
+    worst = Observed(bandwidths={"gpu": slow})
+    assert first.latency < select([found.chosen], found.links, worst).latency
+    assert "\n" not in first.note
+    assert f"link 'gpu' was measured at {slow / 1e9:.3g} GB/s" in first.note
+    assert f"'{first.choice.recipe}' runs instead of '{found.chosen.recipe}'" in first.note
+    assert trial(found.schedule_of(first.choice).compile()).right
 
 
 # -- ranks that differ --------------------------------------------------------

@@ -104,6 +104,9 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
       else if (succeeded(result) && inPieces)
         result = op.emitOpError() << "works on a tile in pieces, which this "
                                      "version does not lower yet";
+      else if (succeeded(result) && isPure(&op) && op.getNumResults() == 1)
+        mapping.map(op.getResult(0),
+                    builder.simplify(builder.clone(op, mapping)));
       else if (succeeded(result))
         builder.clone(op, mapping);
     }
@@ -141,21 +144,21 @@ void ProgramLocalizer::keepTransport(Operation &op) {
 LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {
   Value condition = mapping.lookup(op.getCondition());
   Value one = op.getTrueValue(), other = op.getFalseValue();
-  mapping.map(op.getResult(), arith::SelectOp::create(
-                                  builder, op.getLoc(), condition,
-                                  mapping.lookup(one), mapping.lookup(other)));
+  mapping.map(op.getResult(), builder.fold<arith::SelectOp>(
+                                  op.getLoc(), condition, mapping.lookup(one),
+                                  mapping.lookup(other)));
   if (whole.contains(one) && whole.contains(other))
     whole.insert(op.getResult());
   if (!isa<TileType>(op.getType()))
     return success();
   // Both hold the parts asked for; what lies around these may differ.
   Tile chosen = tiles[one], second = tiles[other];
-  chosen.frame = arith::SelectOp::create(builder, op.getLoc(), condition,
-                                         chosen.frame, second.frame);
+  chosen.frame = builder.fold<arith::SelectOp>(op.getLoc(), condition,
+                                               chosen.frame, second.frame);
   auto choose = [&](Value &value, Value alternative) {
     if (value && alternative && value != alternative)
-      value = arith::SelectOp::create(builder, op.getLoc(), condition, value,
-                                      alternative);
+      value = builder.fold<arith::SelectOp>(op.getLoc(), condition, value,
+                                            alternative);
   };
   for (auto [extent, alternative] :
        llvm::zip_equal(chosen.extents, second.extents)) {

@@ -74,8 +74,7 @@ Value ProgramLocalizer::getCoordinate(
     const llvm::StringMap<Value> &coordinates) {
   if (Value other = coordinates.lookup(level.getValue()))
     return other;
-  return GroupRankOp::create(builder, op->getLoc(), builder.getIndexType(),
-                             level);
+  return builder.fold<GroupRankOp>(op->getLoc(), builder.getIndexType(), level);
 }
 
 ProgramLocalizer::Shard
@@ -105,19 +104,18 @@ ProgramLocalizer::getShard(Operation *op, PlacementAttr placement,
 Value ProgramLocalizer::makeView(Value bytes, Value shift, Type element,
                                  ArrayRef<Value> sizes) {
   SmallVector<int64_t> dynamic(sizes.size(), ShapedType::kDynamic);
-  return memref::ViewOp::create(builder, program.getLoc(),
-                                MemRefType::get(dynamic, element), bytes, shift,
-                                sizes);
+  return builder.fold<memref::ViewOp>(
+      program.getLoc(), MemRefType::get(dynamic, element), bytes, shift, sizes);
 }
 
-Value mlir::commir::castTile(OpBuilder &builder, Value tile) {
+Value mlir::commir::castTile(FoldingBuilder &builder, Value tile) {
   auto type = cast<MemRefType>(tile.getType());
   SmallVector<int64_t> dynamic(type.getRank(), ShapedType::kDynamic);
   auto layout =
       StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, dynamic);
-  return memref::CastOp::create(
-      builder, tile.getLoc(),
-      MemRefType::get(dynamic, type.getElementType(), layout), tile);
+  return builder.fold<memref::CastOp>(
+      tile.getLoc(), MemRefType::get(dynamic, type.getElementType(), layout),
+      tile);
 }
 
 Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
@@ -125,8 +123,8 @@ Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
   SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
   SmallVector<OpFoldResult> from(offsets.begin(), offsets.end());
   SmallVector<OpFoldResult> lengths(sizes.begin(), sizes.end());
-  Value tile = memref::SubViewOp::create(builder, program.getLoc(), frame, from,
-                                         lengths, strides);
+  Value tile = builder.fold<memref::SubViewOp>(program.getLoc(), frame, from,
+                                               lengths, strides);
   return castTile(builder, tile);
 }
 
@@ -148,9 +146,8 @@ Value ProgramLocalizer::makeStack(Value frame, int64_t slots,
                                        ShapedType::kDynamic, dynamic);
   auto type = MemRefType::get(
       dynamic, cast<MemRefType>(frame.getType()).getElementType(), layout);
-  return memref::ReinterpretCastOp::create(builder, program.getLoc(), type,
-                                           frame, OpFoldResult(constant(0)),
-                                           all, steps);
+  return builder.fold<memref::ReinterpretCastOp>(
+      program.getLoc(), type, frame, OpFoldResult(constant(0)), all, steps);
 }
 
 LogicalResult ProgramLocalizer::convert(AllocOp op) {
@@ -201,8 +198,8 @@ LogicalResult ProgramLocalizer::convert(LeaseOpenOp op) {
   if (op.getSlot()) {
     int64_t slotBytes = memories[op.getMemory()].slotBytes;
     OpFoldResult shift = mul(mapping.lookup(op.getSlot()), constant(slotBytes));
-    bytes = memref::SubViewOp::create(
-        builder, op.getLoc(), bytes, ArrayRef<OpFoldResult>(shift),
+    bytes = builder.fold<memref::SubViewOp>(
+        op.getLoc(), bytes, ArrayRef<OpFoldResult>(shift),
         ArrayRef<OpFoldResult>(builder.getIndexAttr(slotBytes)),
         ArrayRef<OpFoldResult>(builder.getIndexAttr(1)));
   }
@@ -222,8 +219,8 @@ LogicalResult ProgramLocalizer::convert(LeaseMemoryOp op) {
   for (Attribute level : llvm::reverse(open.getGroup())) {
     Value size = constant(mesh.getLevelSize(cast<StringAttr>(level)));
     memory.coordinates[cast<StringAttr>(level).getValue()] =
-        arith::RemUIOp::create(builder, op.getLoc(), left, size);
-    left = arith::DivUIOp::create(builder, op.getLoc(), left, size);
+        builder.fold<arith::RemUIOp>(op.getLoc(), left, size);
+    left = builder.fold<arith::DivUIOp>(op.getLoc(), left, size);
   }
   memory.bytes = LeaseMemoryOp::create(
       builder, op.getLoc(),
@@ -246,8 +243,8 @@ ProgramLocalizer::getHeldRange(Operation *op, const Memory &memory,
                                << " parts of axis '" << axis.getName() << "'";
     Value index = asked.index;
     if (asked.count != count)
-      index = arith::DivUIOp::create(builder, op->getLoc(), index,
-                                     constant(asked.count / count));
+      index = builder.fold<arith::DivUIOp>(op->getLoc(), index,
+                                           constant(asked.count / count));
     return Range{index, count};
   }
   Shard held =

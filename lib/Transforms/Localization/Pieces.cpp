@@ -113,8 +113,8 @@ LogicalResult ProgramLocalizer::forEachPiece(
     Value number = openLoop(constant(documents.size() - 1));
     auto load = [&](Value at) -> Value {
       Value bound = memref::LoadOp::create(builder, loc, table, at);
-      return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                        bound);
+      return builder.fold<arith::IndexCastOp>(loc, builder.getIndexType(),
+                                              bound);
     };
     documentBegin = load(number);
     documentEnd = load(add(number, constant(1)));
@@ -131,9 +131,9 @@ LogicalResult ProgramLocalizer::forEachPiece(
     Piece piece = layouts.piece(axis, range, number);
     Value begin = piece.begin, end = piece.end;
     if (documentBegin) {
-      begin = arith::MaxSIOp::create(builder, loc, begin, documentBegin);
-      end = arith::MinSIOp::create(builder, loc, end, documentEnd);
-      end = arith::MaxSIOp::create(builder, loc, begin, end);
+      begin = builder.fold<arith::MaxSIOp>(loc, begin, documentBegin);
+      end = builder.fold<arith::MinSIOp>(loc, end, documentEnd);
+      end = builder.fold<arith::MaxSIOp>(loc, begin, end);
     }
     numbers[axis.getName()] = number;
     pieces[axis.getName()] = piece;

@@ -9,7 +9,6 @@
 #define LIB_TRANSFORMS_LOCALIZATION_PROGRAMLOCALIZER_H
 
 #include "lib/Transforms/LayoutBuilder.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -19,7 +18,7 @@
 namespace mlir::commir {
 
 /// Gives a tile the fully dynamic type that all tiles have and kernels take.
-Value castTile(OpBuilder &builder, Value tile);
+Value castTile(FoldingBuilder &builder, Value tile);
 
 /// Rewrites one SPMD program on tiles as a function on memrefs.
 class ProgramLocalizer {
@@ -149,23 +148,23 @@ private:
                        Value number);
 
   Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(builder, program.getLoc(), value);
+    return builder.constant(program.getLoc(), value);
   }
   Value add(Value a, Value b) {
-    return arith::AddIOp::create(builder, program.getLoc(), a, b);
+    return builder.fold<arith::AddIOp>(program.getLoc(), a, b);
   }
   Value sub(Value a, Value b) {
-    return arith::SubIOp::create(builder, program.getLoc(), a, b);
+    return builder.fold<arith::SubIOp>(program.getLoc(), a, b);
   }
   Value mul(Value a, Value b) {
-    return arith::MulIOp::create(builder, program.getLoc(), a, b);
+    return builder.fold<arith::MulIOp>(program.getLoc(), a, b);
   }
   /// Opens a loop from 0 to `count`, and continues inside.
   Value openLoop(Value count);
 
   ProgramOp program;
   MeshOp mesh;
-  OpBuilder builder;
+  FoldingBuilder builder;
   LayoutBuilder layouts;
   IRMapping mapping;
   DenseMap<Value, Memory> memories;

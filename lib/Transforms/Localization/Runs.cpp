@@ -57,8 +57,8 @@ void ProgramLocalizer::fillRest(Value output, StringRef axis, Value begin,
                                 Value end, FloatAttr identity) {
   Location loc = program.getLoc();
   Value size = sub(end, begin);
-  Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
-                                     size, constant(0));
+  Value some = builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::sgt, size,
+                                           constant(0));
   auto branch = scf::IfOp::create(builder, loc, some, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
@@ -93,8 +93,7 @@ LogicalResult ProgramLocalizer::convertJoined(LaunchOp op, StringRef queryAxis,
     side.needed.resize(side.pieces.size());
   }
   auto orElse = [&](Value &held, Value value) {
-    held =
-        held ? arith::OrIOp::create(builder, op.getLoc(), held, value) : value;
+    held = held ? builder.fold<arith::OrIOp>(op.getLoc(), held, value) : value;
   };
   for (auto [i, queries] : llvm::enumerate(sides[0].pieces)) {
     for (auto [j, keys] : llvm::enumerate(sides[1].pieces)) {
@@ -171,11 +170,11 @@ LogicalResult ProgramLocalizer::convertMergeOfPieces(LaunchOp op,
   Value slots = tiles[op.getInputs()[0]].extents.front().size;
   RunBuilder runs{builder, loc};
   auto choose = [&](Value condition, Value value, Value other) -> Value {
-    return arith::SelectOp::create(builder, loc, condition, value, other);
+    return builder.fold<arith::SelectOp>(loc, condition, value, other);
   };
   auto compare = [&](arith::CmpIPredicate predicate, Value a,
                      Value b) -> Value {
-    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+    return builder.fold<arith::CmpIOp>(loc, predicate, a, b);
   };
   // For each piece the first slot that has it, then how many do.
   SmallVector<Value> none(2 * pieces.size(), constant(0));
@@ -191,8 +190,8 @@ LogicalResult ProgramLocalizer::convertMergeOfPieces(LaunchOp op,
     Value ahead =
         number("direction") == 1 ? step : sub(constant(2 * parts), step);
     Value phase = mapping.lookup(op.getPositions()[0]);
-    Value part = arith::RemUIOp::create(builder, loc, add(ahead, phase),
-                                        constant(parts));
+    Value part =
+        builder.fold<arith::RemUIOp>(loc, add(ahead, phase), constant(parts));
     Range other{part, parts};
     SmallVector<Value> needed(pieces.size());
     for (int64_t j = 0, e = getPieces(moves, other); j < e; ++j) {
@@ -201,23 +200,22 @@ LogicalResult ProgramLocalizer::convertMergeOfPieces(LaunchOp op,
         Value sees = isOfQueries ? runs.sees(mask, piece, seen)
                                  : runs.sees(mask, seen, piece);
         needed[i] =
-            j == 0 ? sees : arith::OrIOp::create(builder, loc, needed[i], sees);
+            j == 0 ? sees : builder.fold<arith::OrIOp>(loc, needed[i], sees);
       }
     }
     // What lies between two that are needed is made, too.
     SmallVector<Value> from(needed), to(needed), next;
     for (size_t i = 1; i < pieces.size(); ++i) {
-      from[i] = arith::OrIOp::create(builder, loc, from[i - 1], needed[i]);
+      from[i] = builder.fold<arith::OrIOp>(loc, from[i - 1], needed[i]);
       size_t back = pieces.size() - 1 - i;
-      to[back] = arith::OrIOp::create(builder, loc, to[back + 1], needed[back]);
+      to[back] = builder.fold<arith::OrIOp>(loc, to[back + 1], needed[back]);
     }
     for (size_t i = 0; i < pieces.size(); ++i) {
-      Value made = arith::AndIOp::create(builder, loc, from[i], to[i]);
+      Value made = builder.fold<arith::AndIOp>(loc, from[i], to[i]);
       Value first = count.getRegionIterArg(2 * i);
       Value sofar = count.getRegionIterArg(2 * i + 1);
-      Value isFirst = arith::AndIOp::create(
-          builder, loc, made,
-          compare(arith::CmpIPredicate::eq, sofar, constant(0)));
+      Value isFirst = builder.fold<arith::AndIOp>(
+          loc, made, compare(arith::CmpIPredicate::eq, sofar, constant(0)));
       next.push_back(choose(isFirst, slot, first));
       next.push_back(choose(made, add(sofar, constant(1)), sofar));
     }
@@ -251,12 +249,12 @@ LogicalResult ProgramLocalizer::convertMergeOfPieces(LaunchOp op,
   };
   // One merge where all pieces are of the same slots; none where they have
   // none.
-  Value same = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  Value same = builder.constant(loc, builder.getBoolAttr(true));
   for (size_t i = 2; i < count.getNumResults(); ++i)
-    same = arith::AndIOp::create(builder, loc, same,
-                                 compare(arith::CmpIPredicate::eq,
-                                         count.getResult(i),
-                                         count.getResult(i % 2)));
+    same = builder.fold<arith::AndIOp>(loc, same,
+                                       compare(arith::CmpIPredicate::eq,
+                                               count.getResult(i),
+                                               count.getResult(i % 2)));
   auto branch = scf::IfOp::create(builder, loc, same, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
   auto whenSome = [&](Value offset, Value size, size_t piece) {

@@ -19,8 +19,8 @@ Value ProgramLocalizer::getRowBytes(Location loc, TileType type, Value tile,
       divisor = dim.getDivisor();
       continue;
     }
-    Value size = memref::DimOp::create(builder, loc, tile, i);
-    row = arith::MulIOp::create(builder, loc, row, size);
+    Value size = builder.fold<memref::DimOp>(loc, tile, constant(i));
+    row = builder.fold<arith::MulIOp>(loc, row, size);
   }
   return row;
 }
@@ -34,7 +34,7 @@ Value ProgramLocalizer::makeLengths(Location loc, int64_t members,
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Value bytes = body(loop.getInductionVar());
-  bytes = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), bytes);
+  bytes = builder.fold<arith::IndexCastOp>(loc, builder.getI64Type(), bytes);
   memref::StoreOp::create(builder, loc, bytes, lengths, loop.getInductionVar());
   return lengths;
 }
@@ -173,8 +173,8 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
       auto level = cast<StringAttr>(attribute);
       Value size = constant(mesh.getLevelSize(level));
       coordinates[level.getValue()] =
-          arith::RemUIOp::create(builder, loc, member, size);
-      member = arith::DivUIOp::create(builder, loc, member, size);
+          builder.fold<arith::RemUIOp>(loc, member, size);
+      member = builder.fold<arith::DivUIOp>(loc, member, size);
     }
     return coordinates;
   };
@@ -238,9 +238,9 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
       Value fromHeld, toHeld;
       Piece from = find(source, sender, fromNumbers[i], fromHeld);
       Piece to = find(target, receiver, toNumbers[i], toHeld);
-      Value begin = arith::MaxSIOp::create(builder, loc, from.begin, to.begin);
-      Value end = arith::MinSIOp::create(builder, loc, from.end, to.end);
-      end = arith::MaxSIOp::create(builder, loc, begin, end);
+      Value begin = builder.fold<arith::MaxSIOp>(loc, from.begin, to.begin);
+      Value end = builder.fold<arith::MinSIOp>(loc, from.end, to.end);
+      end = builder.fold<arith::MaxSIOp>(loc, begin, end);
       box.sizes.push_back(sub(end, begin));
       box.from.push_back({add(from.local, sub(begin, from.begin)), fromHeld});
       box.to.push_back({add(to.local, sub(begin, to.begin)), toHeld});
@@ -301,8 +301,8 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
                           function_ref<void(const Box &, Value)> body) {
       OpBuilder::InsertionGuard guard(builder);
       Value hop = add(openLoop(constant(members - 1)), constant(1));
-      Value member = arith::RemUIOp::create(builder, loc, add(rank, hop),
-                                            constant(members));
+      Value member =
+          builder.fold<arith::RemUIOp>(loc, add(rank, hop), constant(members));
       llvm::StringMap<Value> other = coordinatesOf(member);
       SmallVector<Value> from = openPieces(fromPieces),
                          to = openPieces(toPieces);
@@ -312,11 +312,11 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
       for (Value length : box.sizes)
         size = mul(size, length);
       Value before = memref::LoadOp::create(builder, loc, lengths, member);
-      before = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                          before);
+      before =
+          builder.fold<arith::IndexCastOp>(loc, builder.getIndexType(), before);
       body(box, add(mul(member, constant(bytes)), before));
-      Value after = arith::IndexCastOp::create(
-          builder, loc, builder.getI64Type(), add(before, size));
+      Value after = builder.fold<arith::IndexCastOp>(loc, builder.getI64Type(),
+                                                     add(before, size));
       memref::StoreOp::create(builder, loc, after, lengths, member);
     };
     forEachBox(true, sends, [&](const Box &box, Value shift) {
@@ -346,7 +346,7 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
   Value hop = add(openLoop(constant(members - 1)), constant(1));
   Value count = constant(members);
   auto wrap = [&](Value member) -> Value {
-    return arith::RemUIOp::create(builder, loc, member, count);
+    return builder.fold<arith::RemUIOp>(loc, member, count);
   };
   Value to = wrap(add(rank, hop));
   Value from = wrap(sub(add(rank, count), hop));
@@ -359,7 +359,7 @@ LogicalResult ProgramLocalizer::convert(RedistributeOp op) {
   Value out = packed(*outgoing, constant(0), leaves);
   Value in = packed(*incoming, constant(0), arrives);
   CopyOp::create(builder, loc, tileOf(source, leaves, leaves.from), out);
-  Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  Value always = builder.constant(loc, builder.getBoolAttr(true));
   auto start = ExchangeStartOp::create(
       builder, loc, TokenType::get(op.getContext()), out, to, in, from,
       builder.getArrayAttr(group), always);

@@ -140,13 +140,9 @@ def read_placed(schedule: Schedule) -> Placed:
     ScheduleError
         When two nests want a buffer in different places.
     """
-    from .._mlir import ir  # noqa: PLC0415 (no work at import)
-    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
 
-    # The empty script makes a clone.
-    with schedule.module.context:
-        nothing = ir.Module.parse(_EMPTY)
-    module, _ = _mercury.apply_schedule(schedule.module, nothing)
+    module = _mercury.clone(schedule.module)
     done, diagnostics, _ = _mercury.run_pipeline(
         module, "builtin.module(commir-infer-placement)"
     )
@@ -182,14 +178,6 @@ def read_placed(schedule: Schedule) -> Placed:
         patches=tuple(patches),
         deferred=tuple(sorted(deferred)),
     )
-
-
-_EMPTY = """module attributes {transform.with_named_sequence} {
-  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
-    transform.yield
-  }
-}
-"""
 
 
 # Thousands of schedules have few different loops and bindings between them.
