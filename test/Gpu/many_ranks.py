@@ -26,9 +26,7 @@ from mercury.bench import MANY_GPUS, Attention, parse_workload
 
 PLANS = pathlib.Path(__file__).with_name("plans.py")
 WALL = "attention-1x128x32768-causal"
-WALL_METHODS = (
-    "ring,ulysses,usp,context-parallel,pull, zigzag,USP,NCCL,gather,alltoall,allgather"
-)
+WALL_METHODS = "pull by,ring,ulysses,usp,context-parallel,NCCL,gather,USP,context_parallel"
 LEAST_S = 30.0  # nothing is begun with less
 
 

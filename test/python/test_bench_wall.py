@@ -2,15 +2,16 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import mercury as mc
 import pytest
 from bench_by_clock import Clock
 from click.testing import CliRunner
 from mercury.bench.candidate import Candidate, Prepared
-from mercury.bench.errors import BenchError
+from mercury.bench.errors import AbsentError, BenchError
 from mercury.bench.ours import plans_of
-from mercury.bench.wall import Wall, longest_that_runs, predict_walls, wall_table
+from mercury.bench.wall import Wall, longest_that_runs, measure_walls, predict_walls, wall_table
 from mercury.bench.workload import parse_workload
 from mercury.cli.bench import bench
 from mercury.runtime.trial import trial
@@ -112,6 +113,53 @@ def test_shorter_ones_are_tried_until_one_runs():
     assert on.times == 4
     none = longest_that_runs(on, fitting(10, closed), step, 2)
     assert none == (None, "64 rows: MemoryError: no room for 64 rows")
+
+
+def test_what_is_absent_is_not_tried_again():
+    on, asked = Forgetful(), []
+
+    def prepare(problem, _):
+        asked.append(problem.workload.rows)
+        raise AbsentError("install it")
+
+    made = Candidate(name="some", prepare=prepare)
+    found = longest_that_runs(on, lambda _: made, parse_workload(STEP), 9)
+    assert (found, asked) == ((None, "install it"), [9 * 64])
+
+
+def test_plans_begin_at_what_they_state_and_peers_beyond_the_longest(walls, monkeypatch):
+    on, closed, taken = Forgetful(), [], []
+    on.size = 4
+    on.torch = SimpleNamespace(
+        cuda=SimpleNamespace(mem_get_info=lambda: (3 * LIMIT, 4 * LIMIT)),
+        empty=lambda size, **_: taken.append(size),
+        uint8=None,
+    )
+    longest = max(each.stated_rows for each in walls)
+    make = fitting(longest - 64, closed)
+    monkeypatch.setattr("mercury.bench.wall.candidate", lambda own, **_: make(_attention(own)))
+
+    def peers(at, ranks):
+        return (dataclasses.replace(make(at), name="a peer"),)
+
+    monkeypatch.setattr("mercury.bench.wall.peers_of", peers)
+    found = list(measure_walls(on, walls, mc.Mesh(gpu=4), plans=["fewer", "peer", "usp"]))
+    assert {each.name: each.measured_rows for each in found} == {
+        "pull by fewer heads, zigzag": longest - 64,
+        "usp, zigzag": next(w.stated_rows for w in walls if w.name == "usp, zigzag"),
+        "a peer": longest - 64,
+    }
+    assert taken == [2 * LIMIT]  # all but the limit
+    assert max(closed) == longest + 2 * 64
+    on.size = 2
+    with pytest.raises(BenchError, match="has 4 ranks and 2 were started"):
+        list(measure_walls(on, walls, mc.Mesh(gpu=4)))
+
+
+def _attention(own):
+    """Read what a schedule is of, from its program."""
+    rows = next(axis.extent for axis in own.schedule.program.axes if axis.name == "sq")
+    return dataclasses.replace(parse_workload(STEP), rows=rows)
 
 
 def test_what_ran_is_told_beside_what_was_stated(walls):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .candidate import Candidate
 from .cuda import Cuda
-from .errors import BenchError
+from .errors import AbsentError, BenchError
 from .ours import OwnPlan, candidate, plans_of
 from .peers import peers_of
 from .problems import AttentionProblem
@@ -158,7 +158,10 @@ def measure_walls(
     def tried(wall: Wall, make: Callable[[Attention], Candidate], start: int) -> Wall:
         rows, reason = longest_that_runs(on, make, step, start)
         told = f"{rows} rows" if rows else "nothing"
-        say(on, f"{wall.name}: {told} of {first.limit_bytes >> 30} GiB; {reason or ''}")
+        say(
+            on,
+            f"{wall.name}: {told} of {first.limit_bytes / (1 << 30):.3g} GiB; {reason or ''}",
+        )
         return replace(wall, measured_rows=rows, reason=reason)
 
     for wall in walls:
@@ -206,7 +209,10 @@ def longest_that_runs(
     reason: str | None = None
     for steps in range(start, 0, -1):
         at = _of(step, steps)
-        agreed = on.agree(_failure(on, make, at))
+        try:
+            agreed = on.agree(_failure(on, make, at))
+        except AbsentError as error:
+            return None, error.message
         on.forget()
         if agreed is None:
             return at.rows, reason
@@ -221,6 +227,8 @@ def _failure(on: Cuda, make: Callable[[Attention], Candidate], at: Attention) ->
         with contextlib.closing(prepared):
             prepared.run()
             on.synchronize()
+    except AbsentError:
+        raise  # on every rank, and at every length
     except Exception as error:  # what does not fit says so in the words of its library
         return f"{type(error).__name__}: {str(error)[:200]}"
     return None
