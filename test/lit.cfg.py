@@ -25,6 +25,7 @@ config.excludes = {
     "Gpu",
     "Matrix",
     "Inputs",
+    "Kernels",
     "Mutation",
     "Runtime",
     "python",

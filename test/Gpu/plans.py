@@ -4,14 +4,14 @@
     python test/Gpu/plans.py --mesh gpu=1
 
 On a host with fewer GPUs than ranks, ranks share them; NCCL does not work so, and plans that
-send are left out. A case that fails is named and the others go on. The bound of an error is
-twice that of the plan of one device, in the same types and at the same positions.
+send are left out. So is, in its words, what the compiler does not lower yet. A case that fails
+is named and the others go on. The bound of an error is twice that of the plan of one device,
+in the same types and at the same positions.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import pathlib
@@ -23,115 +23,20 @@ from typing import Any
 
 import mercury as mc
 import torch
+from cases import LEFT_OUT, Case, cases, compiled
 from mercury.cuda.trial import distances
 from mercury.reference.sampled import draw_on
-from variants import backwards, programs, replays, variants
+from variants import replays
 
 DEADLINE_MS = 30_000
 REPEATS = 10
 # Half a unit in the last place of a result that the one-device plan got by luck.
 LEAST = {"bf16": 5e-4, "f16": 6e-5, "f32": 1e-6}
-LEFT_OUT = "left out: it sends, and ranks share a GPU"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Case:
-    """A schedule of a program."""
-
-    name: str
-    program: mc.Program
-    schedule: Callable[[mc.Mesh], mc.Schedule]
-    bitwise: bool = True
 
 
 def say(text: str) -> None:
     if int(os.environ.get("RANK", "0")) == 0:
         print(text, flush=True)
-
-
-# --- What is run ----------------------------------------------------------------------------
-
-
-def cases(quick: bool, long: bool) -> Iterator[Case]:
-    for name in mc.strategies.names():
-        method = mc.strategies.get(name)
-        for text, program in programs(method, quick, long):
-
-            def schedule(mesh: mc.Mesh, method: Any = method, program: Any = program) -> Any:
-                return method.schedule(mesh, program)
-
-            yield Case(name=f"{name} {text}", program=program, schedule=schedule)
-    for name in ("ring", "ulysses", "context-parallel"):
-        for mask, group in (("full", 1), ("causal", 4)):
-            program = mc.programs.attention_backward(
-                h=8, sq=1024, sk=1024, mask=mask, group=group
-            )
-
-            def backward(mesh: mc.Mesh, name: str = name, program: Any = program) -> Any:
-                return mc.strategies.get(name).schedule(mesh, program)
-
-            yield Case(
-                name=f"{name} backward {mask} group {group}",
-                program=program,
-                schedule=backward,
-                bitwise=False,
-            )
-    yield from pulled()
-    for bitwise, given in ((True, variants(quick)), (False, backwards())):
-        for text, program, base, steps in given:
-
-            def made(
-                mesh: mc.Mesh, base: str = base, program: Any = program, steps: str = steps
-            ) -> Any:
-                return mc.strategies.get(base).start(mesh, program).apply(steps)
-
-            yield Case(name=text, program=program, schedule=made, bitwise=bitwise)
-
-
-def pulled() -> Iterator[Case]:
-    """Rings that read in place, and causal ones with balanced shards."""
-    for mask in ("full", "causal"):
-        for layout in ("block", "zigzag"):
-            program = mc.programs.attention(
-                h=8, sq=2048, sk=2048, mask=mask, layout={"sq": layout, "sk": layout}
-            )
-
-            def schedule(mesh: mc.Mesh, program: Any = program) -> Any:
-                made = mc.Schedule(program, mesh).parallelize("sq", "gpu")
-                return made.shift("sk", by="sq", reads="pull")
-
-            yield Case(name=f"ring by pull {mask} {layout}", program=program, schedule=schedule)
-            # Under a full mask pieces are launched one by one: none can wait in a narrow type.
-            if (mask, layout) == ("full", "zigzag"):
-                continue
-
-            def merged(mesh: mc.Mesh, schedule: Any = schedule) -> Any:
-                return schedule(mesh).defer("O", partial="bf16")
-
-            yield Case(
-                name=f"ring by pull {mask} {layout} merged once",
-                program=program,
-                schedule=merged,
-                bitwise=False,
-            )
-            gradients = mc.programs.attention_backward(
-                h=8, sq=2048, sk=2048, group=2, mask=mask, layout={"sq": layout, "sk": layout}
-            )
-            for more in ("offset=1, results=deliver", "results=deliver"):
-
-                def backward(mesh: mc.Mesh, program: Any = gradients, more: str = more) -> Any:
-                    made = mc.Schedule(program, mesh).parallelize("sq", "gpu")
-                    made.apply(f"shift(sk, by=sq, reads=pull, {more})")
-                    for name in ("dQ", "dK", "dV"):
-                        made.defer(name, partial="bf16")
-                    return made
-
-                yield Case(
-                    name=f"gradients by pull {mask} {layout} {more}",
-                    program=gradients,
-                    schedule=backward,
-                    bitwise=False,
-                )
 
 
 # --- One case -------------------------------------------------------------------------------
@@ -155,9 +60,11 @@ class Bench:
         ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         self.shares = ranks_here > torch.cuda.device_count()
 
-    def leaves_out(self, plan: Any) -> bool:
-        """Say whether a plan cannot run here."""
-        return self.shares and plan.sends
+    def left_out(self, plan: Any) -> str | None:
+        """Say why a plan cannot run here, or None."""
+        return (
+            f"{LEFT_OUT}it sends, and ranks share a GPU" if self.shares and plan.sends else None
+        )
 
     def reopen(self) -> None:
         """After a failure, which ends a session's work on every rank."""
@@ -177,10 +84,11 @@ class Bench:
     def check(self, case: Case) -> str:
         """Run a case; what it found, which begins with a word of its verdict."""
         began = time.perf_counter()
-        plan = case.schedule(self.mesh).compile(target="cuda")
-        compiled = time.perf_counter() - began
-        if self.leaves_out(plan):
-            return LEFT_OUT
+        plan = compiled(case, self.mesh)
+        took = time.perf_counter() - began
+        left = plan if isinstance(plan, str) else self.left_out(plan)
+        if left:
+            return left
         inputs, single = self.one_device(case.program)
         outputs = {
             buffer.name: torch.empty(
@@ -219,7 +127,7 @@ class Bench:
         if wrong:
             return f"WRONG {'; '.join(wrong)}"
         worst = max(found.values(), default=0.0)
-        return f"right {worst:.1e} of {max(bound.values()):.1e}, compiled in {compiled:.1f} s"
+        return f"right {worst:.1e} of {max(bound.values()):.1e}, compiled in {took:.1f} s"
 
     @staticmethod
     def poison(outputs: dict[str, Any]) -> None:
@@ -234,8 +142,9 @@ def replay_many(bench: Bench, name: str, schedule: mc.Schedule, times: int) -> s
     """Replays with inputs that change each time, and a rank that is late."""
     session, device = bench.session, bench.device
     plan = schedule.compile(target="cuda")
-    if bench.leaves_out(plan):
-        return LEFT_OUT
+    left = bench.left_out(plan)
+    if left:
+        return left
     single = mc.Schedule(plan.program, mc.Mesh(gpu=1)).compile(target="cuda")
     whole = draw_on(plan.program, device)
     shards = plan.shard(session, **whole)
@@ -295,16 +204,20 @@ def _cut(plan: Any, name: str, rank: int, device: torch.device) -> Callable[[Any
 
 def compile_all(mesh: mc.Mesh, given: Iterator[Case], only: str) -> int:
     """Compile cases, which takes no GPU; name those that do not."""
-    count, failed = 0, 0
+    count, failed, left = 0, 0, 0
     for case in given:
         if re.search(only, case.name):
             count += 1
             try:
-                case.schedule(mesh).compile(target="cuda")
+                plan = compiled(case, mesh)
             except mc.MercuryError as error:
                 failed += 1
                 say(f"! {case.name}: {error}")
-    say(f"{count - failed} of {count} compile for {mesh}")
+                continue
+            if isinstance(plan, str):
+                left += 1
+                say(f"{case.name}: {plan}")
+    say(f"{count - failed - left} of {count} compile for {mesh}, {left} left out")
     return failed != 0
 
 
@@ -377,7 +290,7 @@ def main() -> int:
             break
     bench.session.close()
     bench.alone.close()
-    ran = {name: text for name, text in verdicts.items() if text != LEFT_OUT}
+    ran = {name: text for name, text in verdicts.items() if not text.startswith(LEFT_OUT)}
     right = sum(text.startswith("right") for text in ran.values())
     for name, text in ran.items():
         if not text.startswith("right"):

@@ -11,11 +11,18 @@ import mercury as mc
 PRODUCTS = ((1024, 768, 512), (1000, 513, 777))  # m, n, depth
 LENGTHS = ((1024, 1024), (4097, 4097), (1000, 777))
 
-_FLOWING = "parallelize(k, gpu); shard(C, i, gpu); shift(i, by=k, offset=1"
+_FLOWING = "parallelize(k, {all}); shard(C, i, {all}); shift(i, by=k, offset=1"
 _FETCHED = (
-    "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); shift(sq, by=sk, offset=1"
+    "parallelize(sk, {all}); shard(O, sq, {all}); shard(LSE, sq, {all}); "
+    "shift(sq, by=sk, offset=1"
 )
-_RING = "parallelize(sq, gpu); shift(sk, by=sq"
+_RING = "parallelize(sq, {all}); shift(sk, by=sq"
+
+
+def over(mesh: mc.Mesh, steps: str) -> str:
+    """Put steps over every level of a mesh; a buffer is replicated over one at a time."""
+    replicated = "; ".join(f"replicate(C, {name})" for name in mesh.names)
+    return steps.format(all=f"[{', '.join(mesh.names)}]", replicated=replicated)
 
 
 def programs(method: Any, quick: bool, long: bool) -> Iterator[tuple[str, mc.Program]]:
@@ -62,7 +69,7 @@ def long_attention() -> Iterator[tuple[str, mc.Program]]:
 
 
 def variants(quick: bool) -> Iterator[tuple[str, mc.Program, str, str]]:
-    """Give a name, a program, the strategy whose boundary it has, and the steps."""
+    """Give a name, a program, the strategy whose boundary it has, and the steps, for `over`."""
     for (m, n, depth), dtype in zip(PRODUCTS, ("bf16", "f16"), strict=True):
         program = mc.programs.matmul(m=m, n=n, depth=depth, dtype=dtype)
         for name, base, steps in products(dtype):
@@ -90,10 +97,14 @@ def products(dtype: str) -> Iterator[tuple[str, str, str]]:
                 f"{_FLOWING}, results={results}, chunks={chunks}{link})",
             )
     yield "product travel narrow", "gemm-rs", f"{_FLOWING}, link={dtype})"
-    yield "product reduce_scatter", "gemm-rs", "parallelize(k, gpu); shard(C, i, gpu)"
-    yield "product all_reduce", "gemm-rs", "parallelize(k, gpu); replicate(C, gpu)"
-    yield "product merged once", "gemm-rs", "parallelize(k, gpu); defer(C)"
-    yield "product pull", "ag-gemm", "parallelize(j, gpu); shift(i, by=j, reads=pull, chunks=3)"
+    yield "product reduce_scatter", "gemm-rs", "parallelize(k, {all}); shard(C, i, {all})"
+    yield "product all_reduce", "gemm-rs", "parallelize(k, {all}); {replicated}"
+    yield "product merged once", "gemm-rs", "parallelize(k, {all}); defer(C)"
+    yield (
+        "product pull",
+        "ag-gemm",
+        "parallelize(j, {all}); shift(i, by=j, reads=pull, chunks=3)",
+    )
 
 
 def attentions(dtype: str) -> Iterator[tuple[str, str, str]]:
@@ -109,6 +120,11 @@ def attentions(dtype: str) -> Iterator[tuple[str, str, str]]:
             f"{_FETCHED}, reads=pull, results={results}, chunks={chunks}{link})",
         )
     yield "attention pull", "ring", f"{_RING}, reads=pull)"
+    yield (
+        "attention pull by heads",
+        "ring",
+        "parallelize(sq, {all}); shift(h, by=sq, reads=pull)",
+    )
     yield "attention pull in chunks", "ring", f"{_RING}, reads=pull, chunks=2)"
     yield "attention merged once", "ring", f"{_RING}, reads=pull); defer(O, partial={dtype})"
     yield "attention merged once wide", "ring", f"{_RING}); defer(O)"
@@ -132,14 +148,14 @@ def replays(mesh: mc.Mesh) -> Iterator[tuple[str, mc.Schedule]]:
     causal = mc.programs.attention(h=4, sq=512, sk=512, mask="causal")
     yield "ring", mc.strategies.get("ring").schedule(mesh, attention)
     for program in (attention, causal):
-        made = mc.Schedule(program, mesh).parallelize("sq", mesh.names[0])
+        made = mc.Schedule(program, mesh).parallelize("sq", mesh.names)
         yield "ring by pull", made.shift("sk", by="sq", reads="pull")
     # Its boundary is crossed by an all-to-all.
     yield "ulysses", mc.strategies.get("ulysses").schedule(mesh, attention)
     product = mc.programs.matmul(m=512, n=256, depth=384)
     for name in ("async-tp", "gemm-rs-shifted", "gemm-rs", "ag-gemm"):
         yield name, mc.strategies.get(name).schedule(mesh, product)
-    steps = "parallelize(k, gpu); shard(C, i, gpu); shift(i, by=k, offset=1, link=bf16"
+    steps = "parallelize(k, {all}); shard(C, i, {all}); shift(i, by=k, offset=1, link=bf16"
     for how in ("results=fetch, chunks=2", "results=fetch, chunks=4"):
         started = mc.strategies.get("gemm-rs").start(mesh, product)
-        yield how, started.apply(f"{steps}, {how})")
+        yield how, started.apply(over(mesh, f"{steps}, {how})"))

@@ -1,9 +1,12 @@
 """The results in the package are records, and the pages quote them as they are."""
 
+import json
 from pathlib import Path
 
 import pytest
 from mercury import bench
+from mercury.bench.forecast import Forecast, forecast_table
+from mercury.bench.wall import Wall, wall_table
 from mercury.topology import load
 
 RESULTS = Path(bench.__file__).parent / "results"
@@ -33,3 +36,23 @@ def test_readme_quotes_two_gpus():
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("*.toml")), ids=lambda file: file.stem)
 def test_probed_topologies_read(file):
     assert load(file).sources
+
+
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_predictions_read_and_are_quoted(ranks):
+    predicted = RESULTS / "predicted"
+    found = [
+        Forecast(**each) for each in json.loads((predicted / f"h200x{ranks}.json").read_text())
+    ]
+    walls = [
+        Wall(**each) for each in json.loads((predicted / f"h200x{ranks}-wall.json").read_text())
+    ]
+    assert {each.ranks for each in (*found, *walls)} == {ranks}
+    assert {each.workload for each in found} == set(bench.MANY_GPUS)
+    assert all(each.predicted_ms > 0 < each.floor_ms for each in found)
+    assert all(each.stated_bytes <= each.limit_bytes == 40 << 30 for each in walls)
+    assert all(each.measured_rows is None for each in walls)
+    page = PAGE.read_text(encoding="utf-8")
+    if ranks == 8:
+        assert forecast_table(found) in page, "mercury bench forecast gives another table"
+        assert wall_table(walls) in page, "mercury bench wall gives another table"

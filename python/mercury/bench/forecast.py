@@ -93,9 +93,9 @@ def forecast(
                 ranks=mesh.size,
                 name=own.name,
                 plan=own.recipe,
-                floor_ms=1e3 * floor,
-                predicted_ms=1e3 * found.time_s,
-                tflops=workload.flops / mesh.size / found.time_s / 1e12,
+                floor_ms=round(1e3 * floor, 5),
+                predicted_ms=round(1e3 * found.time_s, 5),
+                tflops=round(workload.flops / mesh.size / found.time_s / 1e12, 1),
                 peak_bytes=max(found.peak_bytes),
             )
 
@@ -143,16 +143,16 @@ def share_of(workload: Workload, ranks: int) -> Program:
 
 
 def forecast_table(found: Sequence[Forecast], *, every: bool = False) -> str:
-    """Give a Markdown table: the fastest plan of each workload, or all of them."""
+    """Give a Markdown table: the fastest plan of each workload and number of ranks, or all."""
     rows = []
-    for workload in dict.fromkeys(each.workload for each in found):
+    for case in dict.fromkeys((each.ranks, each.workload) for each in found):
         plans = sorted(
-            (each for each in found if each.workload == workload),
+            (each for each in found if (each.ranks, each.workload) == case),
             key=lambda each: each.predicted_ms,
         )
         rows += [
             [
-                workload,
+                each.workload,
                 str(each.ranks),
                 milliseconds(each.floor_ms),
                 each.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["GOALS", "ONE_GPU"]
+__all__ = ["GOALS", "MANY_GPUS", "ONE_GPU"]
 
 GOALS: Mapping[str, float] = {
     "attention-1x32x4096-full": 1.05,
@@ -41,3 +41,23 @@ ONE_GPU = (
     "gemm-rs-4096x4096x14336",
 )
 """What one GPU without peers is asked."""
+
+MANY_GPUS = (
+    *(
+        f"attention-{sizes}-{mask}{more}"
+        for more in ("", "-bwd")
+        for sizes, heads in (
+            ("1x32x32768", ""),
+            ("1x32x131072", ""),
+            ("16x32x4096", ""),
+            ("1x64x65536", "-gqa8"),
+        )
+        for mask in (f"full{heads}", f"causal{heads}")
+    ),
+    *(
+        f"{operator}-{sizes}"
+        for operator in ("ag-gemm", "gemm-rs")
+        for sizes in ("8192x8192x28672", "8192x4096x14336", "16384x8192x8192")
+    ),
+)
+"""What four and eight GPUs of one host are asked, and are predicted before."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["OwnPlan", "candidate", "plans_of"]
 
 _PULL = "parallelize(sq, {all}); shift(sk, by=sq, reads=pull{more})"
+_BY_HEADS = "parallelize(sq, {all}); shift(h, by=sq, reads=pull)"
+_BY_FEWER = "parallelize(sq, {all}); tile(h, {parts}); shift(h_outer, by=sq, reads=pull)"
 _RING = "parallelize(sq, {all}); shift(sk, by=sq{more})"
 _REDUCTION = "parallelize(sk, {all}); {shards}; shift(sq, by=sk, offset=1{more})"
 _AG_PULL = "parallelize(j, {all}); shift(i, by=j, reads=pull{more})"
@@ -34,6 +36,9 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pull, merged once": (_PULL + "; {defer}", ""),
         "pull": (_PULL, ""),
         "pull, 2 chunks": (_PULL, ", chunks=2"),
+        # Whole rows of a few heads at a time: nothing to merge, and the least memory.
+        "pull by heads": (_BY_HEADS, ""),
+        "pull by fewer heads": (_BY_FEWER, ""),
     },
     # The gradients of a rank's own keys come last: those of the other's travel meanwhile.
     "attention-bwd": {
@@ -102,6 +107,7 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "deliver, bf16": (_RS, f"{_DELIVER}, link=bf16"),
         "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
         "deliver": (_RS, _DELIVER),
+        "deliver, merged once": (_RS + "; defer(C, partial=bf16)", f"{_DELIVER}, link=bf16"),
         "deliver, 4 chunks": (_RS, f"{_DELIVER}, chunks=4"),
         "deliver, 4 chunks, bf16": (_RS, f"{_DELIVER}, chunks=4, link=bf16"),
         "deliver, own first": (_RS, ", results=deliver"),
@@ -235,6 +241,7 @@ def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
     defer = "; ".join(f"defer({name}, partial=bf16)" for name in waits)
     return text.format(
         all=levels,
+        parts=2 * mesh.size,
         more=more,
         shards=shards,
         defer=defer,

@@ -9,8 +9,9 @@ from typing import TypeVar
 import click
 
 from ..errors import MercuryError
-from .bench_files import write_json
+from .bench_files import machine_for, write_json
 from .bench_paper import paper
+from .bench_wall import wall
 
 __all__ = ["bench"]
 
@@ -24,11 +25,12 @@ def bench() -> None:
 
     torchrun --nproc-per-node 2 -m mercury bench operators --json results.json
 
-    paper, forecast and predict measure nothing: they predict.
+    paper, forecast and predict measure nothing: they predict, as wall does without --run.
     """
 
 
 bench.add_command(paper)
+bench.add_command(wall)
 
 
 def _rounds(default: int) -> Callable[[F], F]:
@@ -213,7 +215,7 @@ def predict(file: Path, topology: str) -> None:
 
 
 @bench.command()
-@click.argument("workloads", nargs=-1, required=True)
+@click.argument("workloads", nargs=-1)
 @click.option("--topology", required=True, help="A preset such as h200-8x1, or a file.toml.")
 @click.option("--mesh", help="Levels, slowest first; all ranks of the topology if not given.")
 @click.option("--wide", is_flag=True, help="More plans.")
@@ -229,21 +231,18 @@ def forecast(
 ) -> None:
     """Predict WORKLOADS on a machine before they are measured; no GPU is needed.
 
-    A mesh of more ranks than the topology has is put on a host of the same kind with as many:
-    --topology h200x2.toml --mesh gpu=8. Every figure is *predicted* by the simulator.
+    Those that 4 and 8 GPUs are asked when none is given. A mesh of more ranks than the
+    topology has is put on a host of the same kind with as many: --topology h200x2.toml
+    --mesh gpu=8. Every figure is *predicted* by the simulator.
     """
-    from .. import Mesh  # noqa: PLC0415 (loads the compiler)
+    from ..bench import MANY_GPUS  # noqa: PLC0415
     from ..bench import forecast as forecasts  # noqa: PLC0415
-    from ..topology import load  # noqa: PLC0415
 
     try:
-        machine = load(topology)
-        ranks = machine.mesh if mesh is None else Mesh.parse(mesh)
-        if ranks.size > machine.size:
-            machine = machine.with_ranks(ranks.size)
+        ranks, machine = machine_for(topology, mesh)
         found = list(
             forecasts.forecast(
-                workloads,
+                workloads or MANY_GPUS,
                 ranks,
                 machine,
                 wide=wide,

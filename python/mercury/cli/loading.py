@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "make_schedule",
+    "parse_layout",
     "parse_mask",
     "parse_settings",
     "program_function",
@@ -151,6 +152,26 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, int]:
             raise ProgramError(f"'{name}' is set twice")
         settings[name] = int(value)
     return settings
+
+
+def parse_layout(text: str) -> dict[str, str]:
+    """Read ``sq=zigzag,sk=zigzag``: how axes are cut, where not into blocks.
+
+    Raises
+    ------
+    ProgramError
+        When the text is not of that form.
+    """
+    layout: dict[str, str] = {}
+    for piece in text.split(","):
+        axis, _, cut = piece.partition("=")
+        if not axis.isidentifier() or not cut or axis in layout:
+            raise ProgramError(
+                "expected the cuts of axes, each once, such as sq=zigzag,sk=zigzag, got "
+                f"'{text}'"
+            )
+        layout[axis] = cut
+    return layout
 
 
 def parse_mask(text: str) -> Mask:

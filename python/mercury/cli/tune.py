@@ -23,6 +23,7 @@ __all__ = ["tune"]
 @click.option("--mesh", help="Levels, slowest first; all ranks of the topology if not given.")
 @click.option("--set", "settings", multiple=True, help="Parameters: sq=4097,sk=4097,h=4.")
 @click.option("--mask", help="full, causal, causal(offset), window(left, right).")
+@click.option("--layout", help="How axes are cut, where not into blocks: sq=zigzag,sk=zigzag.")
 @click.option(
     "--dtype",
     type=click.Choice(["bf16", "f16", "f32", "f64"]),
@@ -74,6 +75,7 @@ def tune(
     mesh: str | None,
     settings: tuple[str, ...],
     mask: str | None,
+    layout: str | None,
     dtype: str | None,
     boundary: tuple[str, ...],
     memory: str | None,
@@ -95,7 +97,13 @@ def tune(
     and the fastest is chosen. Ctrl-C ends the search; the next one goes on from there.
     """
     from .. import Mesh, tuner  # noqa: PLC0415 (loads the compiler)
-    from .loading import parse_mask, parse_settings, program_function, text_of  # noqa: PLC0415
+    from .loading import (  # noqa: PLC0415
+        parse_layout,
+        parse_mask,
+        parse_settings,
+        program_function,
+        text_of,
+    )
 
     try:
         parameters: dict[str, object] = {**parse_settings(settings)}
@@ -103,6 +111,8 @@ def tune(
             parameters["dtype"] = dtype
         if mask is not None:
             parameters["mask"] = parse_mask(mask)
+        if layout is not None:
+            parameters["layout"] = parse_layout(layout)
         found = tuner.tune(
             program_function(program)(**parameters),
             None if mesh is None else Mesh.parse(mesh),
