@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import json
+import types
 
 import mercury as mc
 import pytest
@@ -12,7 +13,7 @@ from mercury import bench
 from mercury.bench import BenchError, Record, parse_workload
 from mercury.bench.operators import agreement_lines
 from mercury.bench.ours import plans_of
-from mercury.bench.predict import agreement, rank_correlation, repeated_correlation
+from mercury.bench.predict import agreement, rank_correlation, repeated_correlation, simulated
 from mercury.bench.record import read_records, write_records
 from mercury.bench.trace import summary
 from mercury.cli.bench import bench as command
@@ -110,6 +111,23 @@ def test_regret_is_what_trusting_the_simulator_costs():
     assert found.off_by == pytest.approx(1 / 6)
 
 
+def test_gradients_that_a_library_rounds_are_predicted():
+    """The generated kernel of the CPU does not round; what is wrong otherwise raises."""
+    program = mc.programs.attention_backward(h=4, sq=256, sk=256, d=16, dtype="bf16")
+    boundary = {"Q": {"sq": "gpu"}, "K": {"sk": "gpu"}, "V": {"sk": "gpu"}}
+    schedule = mc.Schedule(program, mc.Mesh(gpu=2), boundary)
+    schedule.apply(
+        "parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(dQ, partial=bf16)"
+    )
+    with pytest.raises(mc.MercuryError, match="partial results of 'dQ' wait in 'bf16'"):
+        mc.simulate(schedule, "h200-2x1")
+    found = simulated(schedule, "h200-2x1")
+    assert 0 < found.time_s < 1
+    assert "patch" not in schedule.recipe()
+    with pytest.raises(mc.MercuryError, match="no topology"):
+        simulated(schedule, "h300")
+
+
 def test_agreement_is_told_for_each_workload():
     made = [
         dataclasses.replace(record, predicted_ms=ms)
@@ -174,10 +192,11 @@ def test_plans_of_a_file_are_predicted_without_a_gpu(tmp_path, monkeypatch):
     ops = importlib.import_module("mercury.bench.operators")
     times = {"deliver": 3.0, "gemm-rs": 4.5}
 
-    def simulate(schedule, topology):
-        return times["deliver" if "shift" in schedule.recipe() else "gemm-rs"]
+    def simulated(schedule, topology):
+        ms = times["deliver" if "shift" in schedule.recipe() else "gemm-rs"]
+        return types.SimpleNamespace(time_s=ms / 1000)
 
-    monkeypatch.setattr(ops, "predicted_ms", simulate)
+    monkeypatch.setattr(ops, "simulated", simulated)
     mesh, workload = mc.Mesh(gpu=2), "gemm-rs-16x16x16"
     plans = {p.name: p.recipe for p in plans_of(parse_workload(workload), mesh, wide=True)}
     first, _ = records()

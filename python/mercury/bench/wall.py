@@ -13,6 +13,7 @@ from .cuda import Cuda
 from .errors import AbsentError, BenchError
 from .ours import OwnPlan, candidate, plans_of
 from .peers import peers_of
+from .predict import simulated
 from .problems import AttentionProblem
 from .processes import Processes, say
 from .table import markdown
@@ -20,6 +21,7 @@ from .workload import Attention, parse_workload
 
 if TYPE_CHECKING:
     from ..dsl import Mesh
+    from ..simulator import Simulation
     from ..topology import Topology
 
 __all__ = ["Wall", "longest_that_runs", "measure_walls", "predict_walls", "wall_table"]
@@ -79,8 +81,6 @@ def predict_walls(text: str, mesh: Mesh, topology: Topology, limit: int) -> Iter
     BenchError
         When it is no attention, or one step of it does not fit.
     """
-    from .. import simulate  # noqa: PLC0415 (loads the compiler)
-
     step = _step(text)
 
     @functools.cache
@@ -88,11 +88,11 @@ def predict_walls(text: str, mesh: Mesh, topology: Topology, limit: int) -> Iter
         return {own.name: own for own in plans_of(_of(step, steps), mesh)}
 
     @functools.cache
-    def simulated(name: str, steps: int) -> Any:
-        return simulate(plans(steps)[name].schedule, topology)
+    def found(name: str, steps: int) -> Simulation:
+        return simulated(plans(steps)[name].schedule, topology)
 
     def peak(name: str, steps: int) -> int:
-        return int(max(simulated(name, steps).peak_bytes))
+        return max(found(name, steps).peak_bytes)
 
     for name in plans(1):
         if peak(name, 1) > limit:
@@ -114,7 +114,7 @@ def predict_walls(text: str, mesh: Mesh, topology: Topology, limit: int) -> Iter
             plan=plans(steps)[name].recipe,
             stated_rows=steps * step.rows,
             stated_bytes=peak(name, steps),
-            predicted_ms=round(1e3 * simulated(name, steps).time_s, 2),
+            predicted_ms=round(1e3 * found(name, steps).time_s, 2),
         )
 
 
