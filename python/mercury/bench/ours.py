@@ -108,6 +108,7 @@ _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "deliver, 2 chunks": (_RS, f"{_DELIVER}, chunks=2"),
         "deliver": (_RS, _DELIVER),
         "deliver, merged once": (_RS + "; defer(C, partial=bf16)", f"{_DELIVER}, link=bf16"),
+        "fetch, merged once": (_RS + "; defer(C, partial=bf16)", _FETCH),
         "deliver, 4 chunks": (_RS, f"{_DELIVER}, chunks=4"),
         "deliver, 4 chunks, bf16": (_RS, f"{_DELIVER}, chunks=4, link=bf16"),
         "deliver, own first": (_RS, ", results=deliver"),
