@@ -31,6 +31,12 @@ FOUND = {
         mc.Mesh(gpu=1),
         "tile(h, 2)",
     ),
+    "chunks of results whose launches work in the same memory": (
+        lambda: mc.programs.attention(b=2, h=6, group=2, sq=1, sk=11, d=4, dtype="bf16"),
+        mc.Mesh(gpu=2),
+        "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); "
+        "shift(sq, by=sk, offset=1, reads=pull, results=fetch, chunks=3)",
+    ),
     "pieces of a tile in slots of uneven parts": (
         lambda: mc.programs.matmul(m=1, n=2, depth=4, **PIECES),
         mc.Mesh(gpu=2),

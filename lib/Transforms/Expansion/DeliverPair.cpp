@@ -25,7 +25,11 @@ static void useTwoLanes(Block *block, Operation *before, Operation *end,
   SmallVector<LaunchOp> launches;
   Operation *op = before ? before->getNextNode() : &block->front();
   for (; op != end; op = op->getNextNode()) {
-    if (auto launch = dyn_cast<LaunchOp>(op))
+    auto launch = dyn_cast<LaunchOp>(op);
+    // What a kernel works in is one for all its launches.
+    if (launch && launch.getScratch())
+      return;
+    if (launch)
       launches.push_back(launch);
     else if (isa<CopyOp, FillOp, AccumulateOp>(op) || op->getNumRegions() != 0)
       return;
