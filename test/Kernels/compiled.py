@@ -59,6 +59,16 @@ def tool(name: str, package: str) -> str:
     return found
 
 
+def bf16_library() -> list[str]:
+    """Link MLIR's conversions of bf16, as its JIT does: an old libgcc has none."""
+    spec = importlib.util.find_spec("mlir")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        library = pathlib.Path(folder) / "lib" / "libmlir_float16_utils.so"
+        if library.exists():
+            return [str(library), f"-Wl,-rpath,{library.parent}"]
+    return []
+
+
 def accumulator(dtype: str) -> str:
     return "f64" if dtype == "f64" else "f32"
 
@@ -145,7 +155,7 @@ def compile_instance(
     with tempfile.TemporaryDirectory() as folder:
         obj, lib = f"{folder}/kernel.o", f"{folder}/kernel.so"
         pathlib.Path(obj).write_bytes(data)
-        subprocess.run(["cc", "-shared", obj, "-o", lib, "-lm"], check=True)
+        subprocess.run(["cc", "-shared", obj, "-o", lib, "-lm", *bf16_library()], check=True)
         function = getattr(ctypes.CDLL(lib), kernel)
     function.restype = None
     real = ctypes.c_double if acc == "f64" else ctypes.c_float
