@@ -49,11 +49,15 @@ UNBOUNDED = 2**40
 LLC = ["-relocation-model=pic", "-filetype=obj"]
 
 
+def folders_of(package: str) -> list[str]:
+    spec = importlib.util.find_spec(package)
+    return list(spec.submodule_search_locations or []) if spec else []
+
+
 def tool(name: str, package: str) -> str:
     """Find an LLVM tool: in the wheels that the build requires, else on PATH."""
-    spec = importlib.util.find_spec(package)
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    found = shutil.which(name, path=":".join(f"{f}/bin" for f in folders)) or shutil.which(name)
+    path = ":".join(f"{folder}/bin" for folder in folders_of(package))
+    found = shutil.which(name, path=path) or shutil.which(name)
     if not found:
         pytest.skip(f"{name} not found")
     return found
@@ -61,8 +65,7 @@ def tool(name: str, package: str) -> str:
 
 def bf16_library() -> list[str]:
     """Link MLIR's conversions of bf16, as its JIT does: an old libgcc has none."""
-    spec = importlib.util.find_spec("mlir")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
+    for folder in folders_of("mlir"):
         library = pathlib.Path(folder) / "lib" / "libmlir_float16_utils.so"
         if library.exists():
             return [str(library), f"-Wl,-rpath,{library.parent}"]
