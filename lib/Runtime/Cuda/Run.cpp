@@ -183,19 +183,20 @@ std::string Rank::describeWaits() {
   if (signals.read(lanes.control, values) != kSuccess)
     return "";
   std::string text;
-  for (int64_t level = 0; level < mesh.levels(); ++level) {
+  for (int64_t group = 0; group < groups.count(); ++group) {
     // The slot of the last lease: its words are 0 where a peer was not heard.
-    if (openings[level] == 0)
+    if (openings[group] == 0)
       continue;
-    int64_t slot = (openings[level] - 1) % MERCURY_RT_CUDA_MAX_LEASES;
-    for (int64_t member = 0; member < mesh.sizes[level]; ++member) {
-      if (member == mesh.groupRank(number, level))
+    int64_t slot = (openings[group] - 1) % MERCURY_RT_CUDA_MAX_LEASES;
+    for (int64_t member = 0; member < groups.size(group); ++member) {
+      if (member == mesh.groupRank(number, groups.name(group)))
         continue;
-      bool ready = values[signals.at({level, slot, member, Signal::Ready})];
-      bool done = values[signals.at({level, slot, member, Signal::Done})];
+      bool ready = values[signals.at({group, slot, member, Signal::Ready})];
+      bool done = values[signals.at({group, slot, member, Signal::Done})];
       if (!ready && !done)
         text += "; not heard from group rank " + std::to_string(member) +
-                " on " + mesh.groupName(level) + " about its last lease";
+                " on " + mesh.groupName(groups.name(group)) +
+                " about its last lease";
     }
   }
   return text + "; look for a rank that ended, failed, or is late";

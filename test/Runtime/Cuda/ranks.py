@@ -1,6 +1,6 @@
 """One rank of a job on the fake driver; test/python/test_cuda_ranks.py starts them.
 
-RANK=0 WORLD_SIZE=2 MERCURY_STORE=... python test/Runtime/Cuda/ranks.py CASE
+RANK=0 WORLD_SIZE=2 MERCURY_STORE=... python test/Runtime/Cuda/ranks.py CASE [MESH]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fake import KERNELS, LIBRARY, DeviceArray
 from mercury import reference, tuner
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-MESH = mc.Mesh(gpu=RANKS)
+MESH = mc.Mesh.parse(sys.argv[2] if len(sys.argv) > 2 else f"gpu={RANKS}")
 DEADLINE_MS = 20_000
 
 
@@ -33,7 +33,7 @@ def product() -> mc.Program:
 
 
 def ring(reads: str, **settings: Any) -> mc.Schedule:
-    made = mc.Schedule(attention(mask="causal", **settings), MESH).parallelize("sq", "gpu")
+    made = mc.Schedule(attention(mask="causal", **settings), MESH).parallelize("sq", MESH.names)
     return made.shift("sk", by="sq", reads=reads)
 
 
