@@ -144,6 +144,10 @@ def test_different_plans_are_named_on_every_rank(
     check(start("different-plans", ranks, driver, tmp_path / "store"))
 
 
+def test_ranks_that_share_a_gpu_cannot_send(driver: Path, tmp_path: Path) -> None:
+    check(start("shared-gpu", 3, driver, tmp_path / "store"))
+
+
 def test_a_rank_that_ends_is_missed_within_the_deadline(driver: Path, tmp_path: Path) -> None:
     *others, last = start("killed-peer", 3, driver, tmp_path / "store")
     check(others)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from mercury.cuda.communicators import make_communicator
 from mercury.cuda.kernels import registry
+from mercury.cuda.native import bus_address
 from mercury.cuda.store import FolderStore, Launch, agree, find_launch
 from mercury.cuda.tensors import check_apart, shard_of
 
@@ -203,6 +204,12 @@ def test_a_machine_without_a_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.raises(mc.RunError, match=r"cannot open '/nowhere/libcuda\.so'"),
     ):
         plan.bind(session, **tensors)
+
+
+def test_a_gpu_that_does_not_tell_its_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MERCURY_RT_CUDA_LIBRARY", "/nowhere/libcuda.so")
+    with pytest.raises(mc.RunError, match="cannot ask GPU 3 for its address: cannot open"):
+        bus_address(3)
 
 
 def ring(program: mc.Program) -> mc.Schedule:

@@ -17,6 +17,7 @@ __all__ = [
     "ABI_VERSION",
     "Group",
     "Job",
+    "bus_address",
     "free_bytes",
     "group_number",
     "last_error",
@@ -70,6 +71,12 @@ _SIGNATURES = {
         ctypes.c_char_p,
         ctypes.POINTER(ctypes.c_int64),
         ctypes.POINTER(ctypes.c_int64),
+    ),
+    "mercury_rt_cuda_address": (
+        ctypes.c_int32,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.c_int64,
     ),
     "mercury_rt_cuda_open": (ctypes.POINTER(Job), ctypes.POINTER(Pointer)),
     "mercury_rt_cuda_close": (Pointer,),
@@ -136,6 +143,20 @@ def free_bytes(device: int) -> int:
     if library().mercury_rt_cuda_memory(device, None, ctypes.byref(free), ctypes.byref(total)):
         raise RunError(last_error())
     return free.value
+
+
+def bus_address(device: int) -> str:
+    """Ask the driver which GPU of the host it is, whatever this process calls it.
+
+    Raises
+    ------
+    RunError
+        When there is no such GPU, or no driver.
+    """
+    text = ctypes.create_string_buffer(32)
+    if library().mercury_rt_cuda_address(device, None, text, len(text)):
+        raise RunError(last_error())
+    return text.value.decode()
 
 
 def group_number(mesh: Mesh, group: Sequence[str]) -> int:

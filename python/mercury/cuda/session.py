@@ -18,7 +18,7 @@ from ..errors import RunError
 from .communicators import make_communicator
 from .context import Context
 from .launch import DeviceKernel
-from .native import free_bytes
+from .native import bus_address, free_bytes
 from .store import agree, find_launch, ranks_text
 
 if TYPE_CHECKING:
@@ -251,7 +251,28 @@ class Session:
         ]
         return min(fits, key=lambda context: context.arena_bytes, default=None)
 
+    def _check_gpus(self, plan: CudaPlan) -> None:
+        """Refuse a plan whose ranks send to each other and share a GPU."""
+        gpus = list(zip(self._hosts, self._agree("GPU", bus_address(self.device)), strict=True))
+        for group, sends in plan.groups.items():
+            together: dict[tuple[Any, ...], list[int]] = {}
+            for rank, gpu in enumerate(gpus):
+                at = plan.mesh.coordinates(rank)
+                rest = tuple(where for level, where in at.items() if level not in group)
+                together.setdefault((rest, gpu), []).append(rank)
+            for (_, (_, gpu)), ranks in together.items():
+                if sends and len(ranks) > 1:
+                    raise RunError(
+                        f"{ranks_text(ranks)} share GPU {gpu} and send to each other in plan "
+                        f"{plan.program.name} {plan.digest[:12]}, which NCCL does not do; give "
+                        "each rank a GPU of its own (torchrun --nproc-per-node at most as many "
+                        "as there are), or choose a schedule that only reads from peers "
+                        "(reads='pull', results='fetch')"
+                    )
+
     def _open(self, plan: CudaPlan) -> Context:
+        if plan.sends:
+            self._check_gpus(plan)
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
         place = self._agree("place", f"{folder}/mercury-{uuid.uuid4().hex}")[0]
         local = [self._is_local(plan.mesh, level) for level in plan.mesh.names]

@@ -273,7 +273,22 @@ def failing_kernel() -> None:
         assert RANK != 0 or isinstance(error.__cause__, ValueError)
 
 
+def shared_gpu() -> None:
+    """Ranks that share a GPU cannot send to each other, but read each other's memory."""
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS, device=0) as session:
+        error = refused(lambda: Bound(session, SCHEDULES["ring-rotate"]()))
+        shared = f"ranks {', '.join(map(str, range(RANKS)))} share GPU 0000:01:00.0 and send"
+        assert shared in str(error), error
+        assert "choose a schedule that only reads from peers (reads='pull'" in str(error), error
+        bound = Bound(session, SCHEDULES["ring-pull"]())
+        bound.draw(0)
+        bound.call()
+        session.synchronize()
+        bound.check()
+
+
 OTHERS = {
+    "shared-gpu": shared_gpu,
     "two-plans": two_plans,
     "assumptions": assumptions,
     "different-plans": different_plans,

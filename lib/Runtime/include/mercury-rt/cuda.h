@@ -95,6 +95,14 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_memory(int32_t device,
                                                  int64_t *free_bytes,
                                                  int64_t *total_bytes);
 
+/** Tells which GPU of the host this process calls `device`: puts the address of
+    its bus, as in "0000:c1:00.0" and ended by 0, into the `text_bytes` bytes at
+    `text`. The path is as in mercury_rt_cuda_job. */
+MERCURY_RT_EXPORT int32_t mercury_rt_cuda_address(int32_t device,
+                                                  const char *cuda_library,
+                                                  char *text,
+                                                  int64_t text_bytes);
+
 /** Opens a context; returns once every rank of this host has opened its own.
     Sets `*context` if it returns 0. */
 MERCURY_RT_EXPORT int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
