@@ -72,7 +72,6 @@ int32_t Rank::openCollective(int64_t group, Communicator &communicator) {
   if (int32_t status = findCommunicator(group, communicator))
     return status;
   MERCURY_RT_CUDA(lanes.fork(lanes.messages));
-  sentMessages = true;
   return MERCURY_RT_OK;
 }
 

@@ -86,7 +86,6 @@ int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
     if (int32_t status = findCommunicator(group, communicator))
       return status;
   MERCURY_RT_CUDA(lanes.fork(lanes.messages));
-  sentMessages = true;
   if (isLocalCopy) {
     if (int32_t status = copyInto(lanes.messages, src, sendBytes, dst,
                                   sendBytes, sendBytes, 1))
@@ -141,7 +140,6 @@ int32_t Rank::allGatherStart(int64_t group, const void *src, int64_t sendBytes,
     return status;
   Stream lane = lanes.messages;
   MERCURY_RT_CUDA(lanes.fork(lane));
-  sentMessages = true;
   char *slots = static_cast<char *>(dst);
   if (isEven) {
     MERCURY_RT_NCCL(

@@ -140,6 +140,7 @@ int32_t Rank::begin(std::string_view kind, int64_t group) {
 
 int32_t Rank::start(Event mark, int64_t lease, int64_t *token) {
   tokens[operations] = {mark, lease};
+  started.push_back({mark, operation});
   *token = operations;
   return MERCURY_RT_OK;
 }

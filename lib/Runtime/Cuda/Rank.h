@@ -98,6 +98,11 @@ private:
     int64_t lease; // that it reads under, or 0
   };
 
+  struct Started {
+    Event mark; // of its end
+    std::string operation;
+  };
+
   struct Lease {
     int64_t group;        // as runtime.h names it
     int64_t index;        // the group's, among those of the job
@@ -154,6 +159,8 @@ private:
   int32_t openSignals();
   Result queryLanes();
   int32_t pollLanes(bool &idle);
+  void forgetStarted();
+  std::string describeStarted();
   std::string describeWaits();
   bool drain();
   void endCommunicators();
@@ -186,9 +193,9 @@ private:
   int64_t operations = 0;
   std::string operation; // what a message says was under way
   std::map<int64_t, Token> tokens;
+  std::vector<Started> started; // in the last run, unless it is a replay
   std::map<int64_t, Lease> leases;
   std::vector<int64_t> openings; // of leases, in each group
-  bool sentMessages = false;     // since the last synchronize
   Stream lastCaller = nullptr;
   std::deque<Event> runs; // the marks of their ends, until seen; oldest first
   Clock::time_point lastProgress;
