@@ -137,19 +137,30 @@ def test_two_plans_share_a_session(driver: Path, tmp_path: Path) -> None:
     check(start("two-plans", 2, driver, tmp_path / "store"))
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_different_plans_are_named_on_every_rank(
-    ranks: int, driver: Path, tmp_path: Path
-) -> None:
-    check(start("different-plans", ranks, driver, tmp_path / "store"))
-
-
 def test_ranks_that_share_a_gpu_cannot_send(driver: Path, tmp_path: Path) -> None:
     check(start("shared-gpu", 3, driver, tmp_path / "store"))
 
 
-def test_a_rank_that_ends_is_missed_within_the_deadline(driver: Path, tmp_path: Path) -> None:
-    *others, last = start("killed-peer", 3, driver, tmp_path / "store")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "mismatched-plans",
+        "out-of-memory",
+        "broken-messages",
+        *(f"absent-{way}{how}" for way in ("reads", "sends") for how in ("", "-replayed")),
+    ],
+)
+def test_a_fault_is_told_to_every_rank_which_works_again(
+    fault: str, driver: Path, tmp_path: Path
+) -> None:
+    check(start(fault, 3, driver, tmp_path / "store"))
+
+
+@pytest.mark.parametrize("way", ["reads", "sends"])
+def test_a_rank_that_ends_is_missed_within_the_deadline(
+    way: str, driver: Path, tmp_path: Path
+) -> None:
+    *others, last = start(f"killed-{way}", 3, driver, tmp_path / "store")
     check(others)
     assert last[0] == -9
 
