@@ -137,17 +137,20 @@ def run(fault: str, ranks: int, seconds: float) -> str:
         ]
         ends = time.monotonic() + seconds
         problems = []
-        for rank, process in enumerate(started):
-            try:
-                status: object = process.wait(max(ends - time.monotonic(), 0.1))
-            except subprocess.TimeoutExpired:
+        try:
+            for rank, process in enumerate(started):
+                try:
+                    status = str(process.wait(max(ends - time.monotonic(), 0.1)))
+                except subprocess.TimeoutExpired:
+                    status = f"no end within {seconds:.0f} s"
+                dies = fault.startswith("killed") and rank == ranks - 1
+                if status != ("-9" if dies else "0"):
+                    said = logs[rank].read_text(errors="replace")[-1500:]
+                    problems.append(f"rank {rank} ended with {status}:\n{said}")
+        finally:
+            for process in started:
                 process.kill()
                 process.wait()
-                status = f"no end within {seconds:.0f} s"
-            dies = fault.startswith("killed") and rank == ranks - 1
-            if status != (-9 if dies else 0):
-                said = logs[rank].read_text(errors="replace")[-1500:]
-                problems.append(f"rank {rank} ended with {status}:\n{said}")
         return "\n".join(problems)
 
 
