@@ -1,4 +1,4 @@
-"""One context of the runtime: an arena, lanes and communicators on this rank's GPU."""
+"""One context of the runtime: arenas, lanes and communicators on this rank's GPU."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Context:
         This rank, and its GPU.
     rendezvous
         A file that no other context uses.
-    arena_bytes, deadline_ms
-        Of the runtime's job.
+    local_bytes, symmetric_bytes, deadline_ms
+        Of the runtime's job; peers map the symmetric arena alone.
     messages
         Whether plans send messages, for which communicators are made.
     local_levels
@@ -53,7 +53,8 @@ class Context:
         rank: int,
         device: int,
         rendezvous: str,
-        arena_bytes: int,
+        local_bytes: int,
+        symmetric_bytes: int,
         deadline_ms: int,
         messages: bool,
         local_levels: Sequence[bool],
@@ -62,7 +63,8 @@ class Context:
     ) -> None:
         self._library = native.library()
         self.mesh, self.rank, self.device = mesh, rank, device
-        self.arena_bytes, self.messages = arena_bytes, messages
+        self.local_bytes, self.symmetric_bytes = local_bytes, symmetric_bytes
+        self.messages = messages
         self._handle = ctypes.c_void_p()
         self._graphs: set[int] = set()
         self._pool: Any = None
@@ -79,7 +81,8 @@ class Context:
             rank=rank,
             device=device,
             rendezvous=rendezvous.encode(),
-            arena_bytes=arena_bytes,
+            local_bytes=local_bytes,
+            symmetric_bytes=symmetric_bytes,
             deadline_ms=deadline_ms,
             communicators=native.pointers([each or None for each in communicators]),
             make_communicators=with_messages,

@@ -22,7 +22,7 @@ __all__ = [
     "texts",
 ]
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 Pointer = ctypes.c_void_p
 
 
@@ -38,7 +38,8 @@ class Job(ctypes.Structure):
         ("rank", ctypes.c_int64),
         ("device", ctypes.c_int32),
         ("rendezvous", ctypes.c_char_p),
-        ("arena_bytes", ctypes.c_int64),
+        ("local_bytes", ctypes.c_int64),
+        ("symmetric_bytes", ctypes.c_int64),
         ("deadline_ms", ctypes.c_int64),
         ("communicators", ctypes.POINTER(ctypes.c_void_p)),
         ("make_communicators", ctypes.c_int32),

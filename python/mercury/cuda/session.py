@@ -242,10 +242,11 @@ class Session:
             context
             for context in self._contexts
             if context.mesh == plan.mesh
-            and context.arena_bytes >= plan.arena_bytes
+            and context.local_bytes >= plan.local_bytes
+            and context.symmetric_bytes >= plan.symmetric_bytes
             and (context.messages or not plan.sends)
         ]
-        return min(fits, key=lambda context: context.arena_bytes, default=None)
+        return min(fits, key=lambda each: each.local_bytes + each.symmetric_bytes, default=None)
 
     def _open(self, plan: CudaPlan) -> Context:
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
@@ -260,7 +261,8 @@ class Session:
             rank=self.rank,
             device=self.device,
             rendezvous=place,
-            arena_bytes=plan.arena_bytes,
+            local_bytes=plan.local_bytes,
+            symmetric_bytes=plan.symmetric_bytes,
             deadline_ms=self.deadline_ms,
             messages=plan.sends,
             local_levels=local,

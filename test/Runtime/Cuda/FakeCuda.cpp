@@ -13,6 +13,7 @@
 #include "FakeMemory.h"
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <unistd.h>
 
 using namespace fake;
@@ -32,6 +33,7 @@ struct Process {
   std::map<std::string, Kernel> kernels;
   std::map<std::string, FailPoint> failPoints;
   std::map<DevicePtr, Shared> mappings;
+  std::set<uint64_t> shared; // the numbers of allocations
   int64_t ownMappings = 0, events = 0, streams = 0;
   int version = 13000;
   int64_t freeBytes = int64_t(64) << 30;
@@ -114,6 +116,15 @@ void fake_cuda_drain(void *stream) {
 void fake_cuda_free(void *memory) {
   cuMemFree_v2(reinterpret_cast<DevicePtr>(memory));
 }
+int fake_cuda_is_shared(const void *memory) {
+  Shared shared;
+  uint64_t number;
+  if (!find(reinterpret_cast<DevicePtr>(memory), shared, number))
+    return 0;
+  std::lock_guard lock(process().mutex);
+  return process().shared.count(number) != 0;
+}
+
 int64_t fake_cuda_count_objects(void) {
   std::lock_guard lock(process().mutex);
   return countAllocations() + process().mappings.size() +
@@ -210,6 +221,8 @@ Result cuIpcGetMemHandle(IpcMemHandle *handle, DevicePtr address) {
     return 1;
   static_assert(sizeof(shared) <= sizeof(handle->reserved));
   std::memcpy(handle->reserved, &shared, sizeof(shared));
+  std::lock_guard lock(process().mutex);
+  process().shared.insert(number);
   return kSuccess;
 }
 Result cuIpcOpenMemHandle_v2(DevicePtr *address, IpcMemHandle handle,

@@ -76,7 +76,8 @@ class Job(ctypes.Structure):
         ("rank", ctypes.c_int64),
         ("device", ctypes.c_int32),
         ("rendezvous", ctypes.c_char_p),
-        ("arena_bytes", ctypes.c_int64),
+        ("local_bytes", ctypes.c_int64),
+        ("symmetric_bytes", ctypes.c_int64),
         ("deadline_ms", ctypes.c_int64),
         ("communicators", ctypes.POINTER(ctypes.c_void_p)),
         ("make_communicators", ctypes.c_int32),
@@ -127,14 +128,15 @@ class Devices:
 
         def rank_main(rank: int) -> None:
             job = Job(
-                abi_version=3,
+                abi_version=4,
                 number_of_levels=len(levels),
                 level_sizes=(ctypes.c_int64 * len(levels))(*(size for _, size in levels)),
                 level_names=(ctypes.c_char_p * len(levels))(*(n.encode() for n, _ in levels)),
                 rank=rank,
                 device=rank,
                 rendezvous=rendezvous,
-                arena_bytes=plan.arena_bytes,
+                local_bytes=plan.local_bytes,
+                symmetric_bytes=plan.symmetric_bytes,
                 deadline_ms=20_000,
                 make_communicators=1,
                 cuda_library=self.path,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 BF16, F32 = 2, 3
 DTYPES = {BF16: torch.bfloat16, F32: torch.float32}
 
@@ -26,7 +26,8 @@ class Job(ctypes.Structure):
         ("rank", ctypes.c_int64),
         ("device", ctypes.c_int32),
         ("rendezvous", ctypes.c_char_p),
-        ("arena_bytes", ctypes.c_int64),
+        ("local_bytes", ctypes.c_int64),
+        ("symmetric_bytes", ctypes.c_int64),
         ("deadline_ms", ctypes.c_int64),
         ("communicators", ctypes.POINTER(ctypes.c_void_p)),
         ("make_communicators", ctypes.c_int32),
@@ -158,7 +159,8 @@ class Context:
     def __init__(
         self,
         runtime: Runtime,
-        arena_bytes: int,
+        local_bytes: int,
+        symmetric_bytes: int = 0,
         communicators: bool = False,
         deadline_ms: int = 60000,
         kernels: dict[bytes, Any] | None = None,
@@ -185,7 +187,8 @@ class Context:
             rank=dist.get_rank(),
             device=torch.cuda.current_device(),
             rendezvous=name[0].encode(),
-            arena_bytes=arena_bytes,
+            local_bytes=local_bytes,
+            symmetric_bytes=symmetric_bytes,
             deadline_ms=deadline_ms,
             kernels=ctypes.addressof(self.table),
             number_of_kernels=len(rows),
