@@ -57,6 +57,13 @@ def CommIR_ResultVia : I32EnumAttr<"ResultVia",
   let cppNamespace = "::mlir::commir";
 }
 
+def CommIR_Arena : I32EnumAttr<"Arena",
+    "who reaches a plan's own memory: its rank alone, or its peers too",
+    [I32EnumAttrCase<"Local", 0, "local">,
+     I32EnumAttrCase<"Symmetric", 1, "symmetric">]> {
+  let cppNamespace = "::mlir::commir";
+}
+
 //===----------------------------------------------------------------------===//
 // Mesh and axes
 //===----------------------------------------------------------------------===//

@@ -523,21 +523,35 @@ def CommIR_LaneOrderOp : CommIR_LaneOp<"order"> {
 }
 
 def CommIR_MemoryOp : CommIR_Op<"memory", [Pure]> {
-  let summary = "the bytes of an argument, or of the plan's arena";
+  let summary = "the bytes of an argument, or of an arena of the plan";
   let description = [{
+    A rank has two arenas. The local one is its own alone; the symmetric one is
+    as large on every rank, has the same at the same offset, and may be leased to
+    peers.
+
     ```mlir
     %a = commir.memory argument 0 : memref<?xi8>
-    %w = commir.memory arena : memref<?xi8>
+    %w = commir.memory local : memref<?xi8>
+    %s = commir.memory symmetric : memref<?xi8>
     ```
 
     **Constraints**
+    - [memory.kind] it `must be of an argument or of an arena`
     - [memory.argument] the number of an argument `must not be negative`
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$argument);
+  let arguments = (ins OptionalAttr<I64Attr>:$argument,
+                       OptionalAttr<CommIR_Arena>:$arena);
   let hasVerifier = 1;
   let results = (outs AnyMemRef:$bytes);
+  let builders = [OpBuilder<(ins "Type":$bytes, "int64_t":$argument), [{
+    build($_builder, $_state, bytes, $_builder.getI64IntegerAttr(argument),
+          /*arena=*/ArenaAttr());
+  }]>, OpBuilder<(ins "Type":$bytes, "Arena":$arena), [{
+    build($_builder, $_state, bytes, /*argument=*/IntegerAttr(),
+          ArenaAttr::get($_builder.getContext(), arena));
+  }]>];
   let assemblyFormat = [{
-    (`argument` $argument^) : (`arena`)? attr-dict `:` type($bytes)
+    (`argument` $argument^) : ($arena)? attr-dict `:` type($bytes)
   }];
 }
 

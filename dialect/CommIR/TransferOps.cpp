@@ -127,6 +127,9 @@ LogicalResult LaneOrderOp::verify() {
 
 LogicalResult MemoryOp::verify() {
   IntegerAttr argument = getArgumentAttr();
+  if (!argument == !getArenaAttr())
+    return emitOpError() << "must be of an argument or of an arena, got "
+                         << (argument ? "both" : "neither");
   if (argument && argument.getInt() < 0)
     return emitOpError() << "the number of an argument must not be negative, "
                             "got "

@@ -91,14 +91,17 @@ FailureOr<PlanTrace> PlanTrace::create(func::FuncOp function) {
              : MeshOp();
   if (!mesh)
     return function.emitOpError() << "must name a commir.mesh to be traced";
-  auto arena = function->getAttrOfType<IntegerAttr>("commir.arena_bytes");
-  if (!arena)
-    return function.emitOpError() << "has no commir.arena_bytes; run "
+  auto local = function->getAttrOfType<IntegerAttr>("commir.local_bytes");
+  if (!local)
+    return function.emitOpError() << "has no commir.local_bytes; run "
                                      "commir-plan-memory first";
+  auto symmetric =
+      function->getAttrOfType<IntegerAttr>("commir.symmetric_bytes");
   PlanTrace trace;
   trace.function = function;
   trace.mesh = mesh;
-  trace.arenaBytes = arena.getInt();
+  trace.localBytes = local.getInt();
+  trace.symmetricBytes = symmetric ? symmetric.getInt() : 0;
   for (auto level : mesh.getLevels().getAsRange<LevelAttr>())
     trace.levelSizes.push_back(level.getSize());
   trace.levelStrides.assign(trace.levelSizes.size(), 1);
@@ -298,11 +301,15 @@ bool PlanCursor::makeTile(size_t at) {
     tile.elementBytes = i.elementBytes;
   };
   switch (i.opcode) {
-  case Opcode::Memory: {
+  case Opcode::Argument:
+  case Opcode::Arena: {
     MemoryBox &tile = tiles[i.result];
-    auto kind = i.immediate < 0 ? MemorySpace::Kind::Arena
-                                : MemorySpace::Kind::Argument;
-    tile.space = {kind, std::max<int64_t>(0, i.immediate)};
+    if (i.opcode == Opcode::Argument)
+      tile.space = {MemorySpace::Kind::Argument, i.immediate};
+    else if (static_cast<Arena>(i.immediate) == Arena::Symmetric)
+      tile.space = {MemorySpace::Kind::Symmetric};
+    else
+      tile.space = {MemorySpace::Kind::Local};
     setElement(tile);
     tile.sizes = {std::numeric_limits<int64_t>::max()};
     tile.strides = {1};
@@ -466,7 +473,8 @@ const PlanEvent *PlanCursor::next() {
     case Opcode::GroupRank:
       numbers[i.result] = trace.getCoordinate(rank, i.immediate);
       break;
-    case Opcode::Memory:
+    case Opcode::Argument:
+    case Opcode::Arena:
     case Opcode::LeasedMemory:
     case Opcode::View:
     case Opcode::Reinterpret:

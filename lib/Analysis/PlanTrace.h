@@ -35,8 +35,10 @@ namespace mlir::commir {
 /// Memory that a plan can name.
 struct MemorySpace {
   enum class Kind {
-    /// The plan's own memory on this rank.
-    Arena,
+    /// The plan's own memory on this rank, which no peer reads.
+    Local,
+    /// The plan's own memory that peers may read.
+    Symmetric,
     /// A buffer of the program on this rank, by its number.
     Argument,
     /// What a peer opened to be read, by the number of this rank's lease.
@@ -44,7 +46,7 @@ struct MemorySpace {
     /// A table of integers on the stack; no event touches it.
     Table
   };
-  Kind kind = Kind::Arena;
+  Kind kind = Kind::Local;
   int64_t number = 0;
   /// The group rank of the owner of leased memory.
   int64_t peer = 0;
@@ -173,8 +175,9 @@ public:
   std::string describeGroup(int64_t group) const;
   /// `rank 5 (node 1, gpu 2)`, for messages.
   std::string describeRank(int64_t rank) const;
-  /// The bytes of the arena of a rank.
-  int64_t getArenaBytes() const { return arenaBytes; }
+  /// The bytes of the arenas of a rank.
+  int64_t getLocalBytes() const { return localBytes; }
+  int64_t getSymmetricBytes() const { return symmetricBytes; }
 
 private:
   friend class PlanCursor;
@@ -183,7 +186,7 @@ private:
   func::FuncOp function;
   MeshOp mesh;
   int64_t ranks = 1;
-  int64_t arenaBytes = 0;
+  int64_t localBytes = 0, symmetricBytes = 0;
   SmallVector<int64_t> levelSizes, levelStrides;
   std::shared_ptr<const trace::Code> code;
 };

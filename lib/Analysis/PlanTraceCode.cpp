@@ -407,7 +407,7 @@ LogicalResult Compiler::compileMemRef(Operation &op) {
     return emit(Opcode::LoadTable, load, -1, get(load.getMemRef()),
                 getAll(load.getIndices()));
   if (isa<memref::AllocOp>(op))
-    return op.emitOpError() << "has no place in the arena yet; run "
+    return op.emitOpError() << "has no place in an arena yet; run "
                                "commir-plan-memory first";
   return op.emitOpError() << "is not known to the trace of plans";
 }
@@ -501,9 +501,11 @@ LogicalResult Compiler::compileEvent(Operation &op) {
   }
   if (auto memory = dyn_cast<MemoryOp>(op)) {
     int32_t result = get(memory.getBytes());
-    Instruction &added = add(Opcode::Memory, &op);
+    std::optional<Arena> arena = memory.getArena();
+    Instruction &added = add(arena ? Opcode::Arena : Opcode::Argument, &op);
     added.result = result;
-    added.immediate = memory.getArgument().value_or(-1);
+    added.immediate =
+        arena ? static_cast<int64_t>(*arena) : *memory.getArgument();
     return success();
   }
   if (auto status = dyn_cast<StatusOp>(op)) {

@@ -53,7 +53,8 @@ enum class Opcode : uint8_t {
   // result = this rank on level `immediate`
   GroupRank,
   // tile result
-  Memory,
+  Argument,     // number `immediate`
+  Arena,        // `immediate`
   LeasedMemory, // of lease a, of peer b
   View,         // of tile a from byte b; list = sizes
   Reinterpret,  // of view a; list = offset, sizes, strides

@@ -87,8 +87,10 @@ static MercuryIntegers toIntegers(ArrayRef<int64_t> values) {
 
 static StringRef getName(MemorySpace::Kind kind) {
   switch (kind) {
-  case MemorySpace::Kind::Arena:
-    return "arena";
+  case MemorySpace::Kind::Local:
+    return "local arena";
+  case MemorySpace::Kind::Symmetric:
+    return "symmetric arena";
   case MemorySpace::Kind::Argument:
     return "argument";
   case MemorySpace::Kind::Leased:

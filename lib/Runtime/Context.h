@@ -21,7 +21,8 @@ struct mercury_rt_context {
   virtual ~mercury_rt_context() = default;
   virtual int64_t groupRank(int64_t group) = 0;
   virtual int64_t groupSize(int64_t group) = 0;
-  virtual void *arena() = 0;
+  virtual void *localArena() = 0;
+  virtual void *symmetricArena() = 0;
   virtual int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                                 int64_t sendBytes, int64_t recvFrom, void *dst,
                                 int64_t recvBytes, int64_t *token) = 0;

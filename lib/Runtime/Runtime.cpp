@@ -28,7 +28,13 @@ int64_t mercury_rt_group_size(mercury_rt_context *context, int64_t group) {
   return context->groupSize(group);
 }
 
-void *mercury_rt_arena(mercury_rt_context *context) { return context->arena(); }
+void *mercury_rt_local_arena(mercury_rt_context *context) {
+  return context->localArena();
+}
+
+void *mercury_rt_symmetric_arena(mercury_rt_context *context) {
+  return context->symmetricArena();
+}
 
 int32_t mercury_rt_exchange_start(mercury_rt_context *context, int64_t group,
                                   int64_t send_to, const void *src,

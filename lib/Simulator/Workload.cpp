@@ -322,7 +322,7 @@ FailureOr<Workload> Workload::create(func::FuncOp plan) {
     return failure();
   Workload workload;
   workload.ranks.resize(trace->getNumRanks());
-  workload.arenaBytes = trace->getArenaBytes();
+  workload.arenaBytes = trace->getLocalBytes() + trace->getSymmetricBytes();
   workload.levelSizes.assign(trace->getLevelSizes());
   workload.bytes.assign(workload.levelSizes.size(), 0);
   for (size_t level = 0; level < workload.levelSizes.size(); ++level)

@@ -102,7 +102,7 @@ struct Workload {
   SmallVector<int64_t> bytes;
   /// Each transport and level once.
   std::vector<Need> needs;
-  int64_t arenaBytes = 0;
+  int64_t arenaBytes = 0; // of both arenas of a rank
 
   int64_t getNumRanks() const { return ranks.size(); }
   /// The outermost level on which two different ranks differ.

@@ -181,12 +181,16 @@ def Localize : Pass<"commir-localize", "::mlir::ModuleOp"> {
 }
 
 def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
-  let summary = "give local memory static offsets in one arena";
+  let summary = "give memory static offsets in a local and a symmetric arena";
   let description = [{
-    Before: `memref.alloc` of bytes. After: views of the arena, whose size the
-    function states as `commir.arena_bytes`.
+    Before: `memref.alloc` of bytes. After: views of two arenas, whose sizes the
+    function states as `commir.local_bytes` and, where peers read any of its
+    memory, `commir.symmetric_bytes`.
 
-    Memory that is never needed at the same time shares bytes. It is needed from
+    What is lent lies in the symmetric arena, which peers map, and all else in the
+    local one, which they do not.
+
+    Memory of one arena that is never needed at the same time shares bytes. It is needed from
     the first op of the function's body that touches it to the last; a loop is
     one op, and so is what is in several lanes. What a transfer touches is needed
     until its wait, what is lent until the lease is closed. The largest is placed
@@ -196,8 +200,10 @@ def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect"];
-  let statistics = [Statistic<"arenaBytes", "arena-bytes",
-                              "size of the arena in bytes">];
+  let statistics = [Statistic<"localBytes", "local-bytes",
+                              "size of the local arena">,
+                    Statistic<"symmetricBytes", "symmetric-bytes",
+                              "size of the symmetric arena">];
 }
 
 def CheckPlan : Pass<"commir-check-plan", "::mlir::ModuleOp"> {
@@ -210,7 +216,8 @@ def CheckPlan : Pass<"commir-check-plan", "::mlir::ModuleOp"> {
     numbers, and proves that each element of each output is merged from every
     unmasked part exactly once; that every message is received, in an order that
     cannot hang; that nothing is read before it is there or overwritten while a
-    transfer is under way; that no lane writes what another touches in no order
+    transfer is under way; that peers read arguments and the symmetric arena alone,
+    this at the same offset on every rank; that no lane writes what another touches in no order
     with it; and that no communication depends on the rank.
 
     Fails with a counterexample: the rank, the step, the op and the buffer.

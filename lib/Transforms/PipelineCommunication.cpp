@@ -81,7 +81,7 @@ private:
 };
 } // namespace
 
-/// Follows views to the memory itself: an allocation, the arena, an argument by
+/// Follows views to the memory itself: an allocation, an arena, an argument by
 /// its number, or what a lease shows.
 void BlockScheduler::addMemory(Value tile,
                                llvm::SmallSetVector<Operation *, 4> &found) {
@@ -273,7 +273,7 @@ struct PipelineCommunication
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function->hasAttr("commir.mesh"))
         continue;
-      if (function->hasAttr("commir.arena_bytes")) {
+      if (function->hasAttr("commir.local_bytes")) {
         function.emitOpError() << "has its memory planned; pipeline its "
                                   "communication before commir-plan-memory";
         return signalPassFailure();

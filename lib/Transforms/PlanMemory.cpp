@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - Static offsets in one arena -----------------------===//
+//===- PlanMemory.cpp - Static offsets in two arenas ----------------------===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,6 +21,10 @@ using namespace mlir::commir;
 /// Both what the runtime promises of an arena and a whole cache line.
 static constexpr int64_t kAlignment = 64;
 
+/// As much as both arenas of a rank may have.
+static constexpr int64_t kAddresses =
+    std::numeric_limits<int64_t>::max() & -kAlignment;
+
 namespace {
 /// Memory of static size, and the ops of the function's body, by number, from
 /// the first that touches it to the last. A loop is one op of the body, and so
@@ -30,6 +34,8 @@ struct Span {
   int64_t bytes;
   int64_t first = std::numeric_limits<int64_t>::max();
   int64_t last = -1;
+  /// Symmetric, if it is lent.
+  Arena arena = Arena::Local;
   int64_t offset = 0;
 
   void touch(int64_t op) {
@@ -43,7 +49,7 @@ struct Span {
 };
 
 /// Finds when memory is touched: by ops on it, and by a transfer or a lease of
-/// it until what ends that.
+/// it until what ends that; and whether it is lent at all.
 class LiveRange {
 public:
   explicit LiveRange(func::FuncOp function) {
@@ -64,7 +70,7 @@ public:
 
   void find(Span &span) {
     if (numbers.empty()) // no order to tell of
-      return touchAll(span);
+      touchAll(span);
     SetVector<Value> aliases;
     aliases.insert(span.alloc.getMemref());
     for (size_t i = 0; i < aliases.size(); ++i) {
@@ -89,8 +95,10 @@ private:
         if (mayHold(value.getType()))
           aliases.insert(value);
     };
+    if (isa<LeaseOpenOp>(user))
+      span.arena = Arena::Symmetric;
     // A view touches nothing.
-    if (!isMemoryEffectFree(&user))
+    if (!numbers.empty() && !isMemoryEffectFree(&user))
       span.touch(getNumber(user));
     follow(user.getResults());
     for (Region &region : user.getRegions())
@@ -126,9 +134,25 @@ private:
 };
 } // namespace
 
+namespace {
+/// What lies in one arena.
+class ArenaPlan {
+public:
+  /// Fails when the arena would be larger than `limit`.
+  LogicalResult place(Span &span, int64_t limit);
+  int64_t getBytes() const { return bytes; }
+
+private:
+  int64_t find(const Span &span) const;
+
+  SmallVector<Span *> placed; // in the order of offsets
+  int64_t bytes = 0;
+};
+} // namespace
+
 /// The lowest place of the smallest gap that takes `span` between what lives
-/// at the same time; `placed` is in the order of offsets.
-static int64_t findPlace(const Span &span, ArrayRef<Span *> placed) {
+/// at the same time.
+int64_t ArenaPlan::find(const Span &span) const {
   int64_t best = -1, smallest = 0, end = 0;
   for (const Span *other : placed) {
     if (!other->livesWith(span))
@@ -141,6 +165,19 @@ static int64_t findPlace(const Span &span, ArrayRef<Span *> placed) {
     end = std::max(end, int64_t(llvm::alignTo(other->end(), kAlignment)));
   }
   return best < 0 ? end : best;
+}
+
+LogicalResult ArenaPlan::place(Span &span, int64_t limit) {
+  span.offset = find(span);
+  if (span.bytes > limit - span.offset)
+    return failure();
+  bytes = std::max<int64_t>(bytes, llvm::alignTo(span.end(), kAlignment));
+  auto after =
+      llvm::upper_bound(placed, &span, [](const Span *a, const Span *b) {
+        return a->offset < b->offset;
+      });
+  placed.insert(after, &span);
+  return success();
 }
 
 namespace {
@@ -159,7 +196,7 @@ struct PlanMemory : public commir::impl::PlanMemoryBase<PlanMemory> {
       if (type.getRank() != 1 || !type.hasStaticShape() ||
           !type.getElementType().isInteger(8)) {
         alloc.emitOpError() << "must be of a static number of bytes to have a "
-                               "place in the arena, got "
+                               "place in an arena, got "
                             << type;
         return WalkResult::interrupt();
       }
@@ -170,53 +207,55 @@ struct PlanMemory : public commir::impl::PlanMemoryBase<PlanMemory> {
     if (walked.wasInterrupted())
       return failure();
     // Planned already.
-    if (spans.empty() && function->hasAttr("commir.arena_bytes"))
+    if (spans.empty() && function->hasAttr("commir.local_bytes"))
       return success();
-    int64_t end = 0;
-    if (failed(place(spans, end)))
+    ArenaPlan local, symmetric;
+    if (failed(place(spans, local, symmetric)))
       return failure();
-    OpBuilder builder(&getContext());
-    function->setAttr("commir.arena_bytes", builder.getI64IntegerAttr(end));
-    arenaBytes += end;
-    if (!spans.empty())
-      replaceAllocs(function, spans);
+    Builder builder(&getContext());
+    function->setAttr("commir.local_bytes",
+                      builder.getI64IntegerAttr(local.getBytes()));
+    if (symmetric.getBytes())
+      function->setAttr("commir.symmetric_bytes",
+                        builder.getI64IntegerAttr(symmetric.getBytes()));
+    localBytes += local.getBytes();
+    symmetricBytes += symmetric.getBytes();
+    replaceAllocs(function, spans);
     return success();
   }
 
   /// The largest first, which leaves the small ones the gaps; of equal ones the
   /// first in the program.
-  static LogicalResult place(MutableArrayRef<Span> spans, int64_t &end) {
-    SmallVector<Span *> order, placed;
+  static LogicalResult place(MutableArrayRef<Span> spans, ArenaPlan &local,
+                             ArenaPlan &symmetric) {
+    SmallVector<Span *> order;
     for (Span &span : spans)
       order.push_back(&span);
     llvm::stable_sort(order, [](const Span *a, const Span *b) {
       return a->bytes > b->bytes;
     });
     for (Span *span : order) {
-      span->offset = findPlace(*span, placed);
-      int64_t reach;
-      if (llvm::AddOverflow(span->offset, span->bytes, reach) ||
-          llvm::AddOverflow(reach, kAlignment - 1, reach))
+      bool isLocal = span->arena == Arena::Local;
+      ArenaPlan &own = isLocal ? local : symmetric;
+      ArenaPlan &other = isLocal ? symmetric : local;
+      if (failed(own.place(*span, kAddresses - other.getBytes())))
         return span->alloc.emitOpError()
                << "needs more memory than there are addresses, with what is in "
-                  "the arena";
-      end = std::max(end, reach & ~(kAlignment - 1));
-      auto after =
-          llvm::upper_bound(placed, span, [](const Span *a, const Span *b) {
-            return a->offset < b->offset;
-          });
-      placed.insert(after, span);
+                  "the arenas";
     }
     return success();
   }
 
   void replaceAllocs(func::FuncOp function, ArrayRef<Span> spans) {
     OpBuilder builder(&getContext());
-    builder.setInsertionPointToStart(&function.getBody().front());
     auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
-    Value arena = MemoryOp::create(builder, function.getLoc(), bytes,
-                                   /*argument=*/IntegerAttr());
+    Value arenas[2];
     for (const Span &span : spans) {
+      Value &arena = arenas[static_cast<size_t>(span.arena)];
+      if (!arena) {
+        builder.setInsertionPointToStart(&function.getBody().front());
+        arena = MemoryOp::create(builder, function.getLoc(), bytes, span.arena);
+      }
       memref::AllocOp alloc = span.alloc;
       builder.setInsertionPoint(alloc);
       Value at =

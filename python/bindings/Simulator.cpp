@@ -100,7 +100,7 @@ void mercury::defineSimulator(nb::module_ &module) {
           [](const Workload &self) {
             return mercuryWorkloadGetArenaBytes(self.handle);
           },
-          "Of each rank.")
+          "Of both arenas of each rank.")
       .def_prop_ro("bytes_by_level", &Workload::getBytes,
                    nb::sig("def bytes_by_level(self) -> dict[str, int]"),
                    "What all ranks send over each level.")

@@ -4,7 +4,7 @@
 // Memory, ranks and status
 //===----------------------------------------------------------------------===//
 
-// A buffer is a pointer of the argument list, the arena one of the context; views
+// A buffer is a pointer of the argument list, an arena one of the context; views
 // state sizes, so memory itself has none. Levels are numbers, outermost first.
 // CHECK-LABEL: func.func @memory_and_ranks(
 // CHECK-SAME: %[[CONTEXT:.*]]: !llvm.ptr, %[[BUFFERS:.*]]: !llvm.ptr) -> i32 attributes {passthrough = ["noinline", "optnone"]} {
@@ -15,24 +15,29 @@
 // CHECK: llvm.insertvalue %[[A]], %{{.*}}[0]
 // CHECK: llvm.insertvalue %[[A]], %{{.*}}[1]
 // CHECK: %[[MEMORY:.*]] = builtin.unrealized_conversion_cast %{{.*}} to memref<?xi8>
-// CHECK: %[[ARENA:.*]] = call @mercury_rt_arena(%[[CONTEXT]]) : (!llvm.ptr) -> !llvm.ptr
-// CHECK: llvm.insertvalue %[[ARENA]], %{{.*}}[0]
+// CHECK: %[[LOCAL:.*]] = call @mercury_rt_local_arena(%[[CONTEXT]]) : (!llvm.ptr) -> !llvm.ptr
+// CHECK: llvm.insertvalue %[[LOCAL]], %{{.*}}[0]
+// CHECK: %[[SYMMETRIC:.*]] = call @mercury_rt_symmetric_arena(%[[CONTEXT]]) : (!llvm.ptr) -> !llvm.ptr
+// CHECK: llvm.insertvalue %[[SYMMETRIC]], %{{.*}}[0]
 // CHECK: %[[NODE:.*]] = call @mercury_rt_group_rank(%[[CONTEXT]], %c0_i64) : (!llvm.ptr, i64) -> i64
 // CHECK: arith.index_cast %[[NODE]] : i64 to index
 // CHECK: call @mercury_rt_group_rank(%[[CONTEXT]], %c1_i64)
 // CHECK: %[[CODE:.*]] = llvm.load %[[STATUS]] : !llvm.ptr -> i32
 // CHECK: return %[[CODE]] : i32
-// CHECK: func.func private @mercury_rt_arena(!llvm.ptr) -> !llvm.ptr
+// CHECK: func.func private @mercury_rt_local_arena(!llvm.ptr) -> !llvm.ptr
+// CHECK: func.func private @mercury_rt_symmetric_arena(!llvm.ptr) -> !llvm.ptr
 // CHECK: func.func private @mercury_rt_group_rank(!llvm.ptr, i64) -> i64
 // CHECK-NOT: commir
 commir.mesh @mesh(node = 2, gpu = 4)
 func.func @memory_and_ranks(%context: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.mesh = @mesh} {
   %a = commir.memory argument 1 : memref<?xi8>
-  %w = commir.memory arena : memref<?xi8>
+  %w = commir.memory local : memref<?xi8>
+  %y = commir.memory symmetric : memref<?xi8>
   %node = commir.group_rank "node"
   %gpu = commir.group_rank "gpu"
   %v = memref.view %a[%node][] : memref<?xi8> to memref<4xf32>
   %u = memref.view %w[%gpu][] : memref<?xi8> to memref<4xf32>
+  %z = memref.view %y[%gpu][] : memref<?xi8> to memref<4xf32>
   %s = commir.status
   return %s : i32
 }

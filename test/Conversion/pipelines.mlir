@@ -10,7 +10,7 @@
 // mask, uneven shards, bfloat16.
 
 // SPMD-LABEL: func.func @attention(
-// SPMD-SAME: -> i32 attributes {commir.arena_bytes = {{[1-9].*}} : i64, commir.mesh = @mesh, commir.source = @attention.source}
+// SPMD-SAME: -> i32 attributes {commir.local_bytes = {{[1-9].*}} : i64, commir.mesh = @mesh, commir.source = @attention.source}
 // SPMD-NOT: commir.{{program|for|load|kernel|store|part|alloc|position}}
 // SPMD-NOT: memref.alloc
 // SPMD: scf.for

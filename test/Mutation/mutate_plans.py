@@ -26,6 +26,7 @@ from lane_orders import LANES, reorder
 from mercury._mlir import ir
 from mercury._mlir._mlir_libs import _mercury
 from mercury.runtime import SimOptions, sim
+from mercury.runtime.compiled import arena_sizes
 from mercury.runtime.plan import Plan
 from mutators import OPERATORS
 from plan_text import Text
@@ -116,12 +117,14 @@ def run(subject: Subject, text: str, results: Any) -> None:
     if not succeeded:
         results.send(messages[0][0][1])
         return
+    local_bytes, symmetric_bytes = arena_sizes(text)
     found = Plan(
         program=plan.program,
         mesh=plan.mesh,
         layouts={buffer.name: plan.layout(buffer.name) for buffer in plan.program.buffers},
         spmd=text,
-        arena_bytes=plan.arena_bytes,
+        local_bytes=local_bytes,
+        symmetric_bytes=symmetric_bytes,
         jit=_mercury.Jit(module, 0, [str(sim.library_path())]),
         context=subject.context,
     )

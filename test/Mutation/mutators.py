@@ -20,6 +20,9 @@ from plan_text import (
 
 __all__ = ["OPERATORS"]
 
+# As commir.memory numbers the arenas.
+LOCAL, SYMMETRIC = 0, 1
+
 NUMBERS = (
     "arith.constant",
     "arith.addi",
@@ -169,15 +172,50 @@ def shorten(text: Text) -> Iterator[Mutation]:
                 v.operands[i] = less.result
 
             yield Mutation(f"size {at - 2} of a view less 1", change)
-    arena = text.function.attributes["commir.arena_bytes"]
-    if arena.value:
-
-        def shrink() -> None:
-            text.function.attributes["commir.arena_bytes"] = ir.IntegerAttr.get(
-                arena.type, arena.value - 64
+    for kind in ("local", "symmetric"):
+        size = arena_bytes(text, kind)
+        if size:
+            yield Mutation(
+                f"{kind} arena less a line",
+                lambda k=kind, n=size: set_arena_bytes(text, k, n - 64),
             )
 
-        yield Mutation("arena less a line", shrink)
+
+def arena_bytes(text: Text, kind: str) -> int:
+    name = f"commir.{kind}_bytes"
+    attributes = text.function.attributes
+    return attributes[name].value if name in attributes else 0
+
+
+def set_arena_bytes(text: Text, kind: str, size: int) -> None:
+    number = ir.IntegerType.get_signless(64, text.module.context)
+    text.function.attributes[f"commir.{kind}_bytes"] = ir.IntegerAttr.get(number, size)
+
+
+def local_arena(text: Text) -> Iterator[Mutation]:
+    """Move a buffer to the local arena, to bytes that nothing else has there."""
+    arenas = {
+        memory.attributes["arena"].value: memory
+        for memory in text.all("commir.memory")
+        if "arena" in memory.attributes
+    }
+    if SYMMETRIC not in arenas:
+        return
+    for use in list(arenas[SYMMETRIC].results[0].uses):
+        view = use.owner.operation
+
+        def move(v: Any = view) -> None:
+            size, more = (arena_bytes(text, kind) for kind in ("local", "symmetric"))
+            local = arenas[SYMMETRIC].clone(ir.InsertionPoint(arenas[SYMMETRIC]))
+            kind = local.attributes["arena"].type
+            local.attributes["arena"] = ir.IntegerAttr.get(kind, LOCAL)
+            at = ir.InsertionPoint(v)
+            beyond = [v.operands[1], text.number(size, at)]
+            v.operands[0] = local.results[0]
+            v.operands[1] = text.create("arith.addi", beyond, [text.index], at).result
+            set_arena_bytes(text, "local", size + more)
+
+        yield Mutation("{} in the local arena", move, (view.results[0],))
 
 
 def alias(text: Text) -> Iterator[Mutation]:
@@ -187,10 +225,11 @@ def alias(text: Text) -> Iterator[Mutation]:
         if view.operands[0].owner.operation.name == "commir.memory"
         and view.block == text.function.regions[0].blocks[0]
     ]
-    arena = [v for v in buffers if "argument" not in v.operands[0].owner.operation.attributes]
-    for one in arena:
-        for other in arena:
-            if one == other or not dominates(one.operands[1], other):
+    arenas = [v for v in buffers if "arena" in v.operands[0].owner.operation.attributes]
+    for one in arenas:
+        for other in arenas:
+            shared = one.operands[0] == other.operands[0]
+            if one == other or not shared or not dominates(one.operands[1], other):
                 continue
 
             def change(a: Any = one, b: Any = other) -> None:
@@ -354,6 +393,7 @@ OPERATORS: dict[str, Callable[[Text], Iterator[Mutation]]] = {
     "offset or direction flipped": flip,
     "one element short": shorten,
     "two buffers aliased": alias,
+    "moved to the local arena": local_arena,
     "tile counted twice": repeat,
     "tile skipped": skip,
     "wrong identity": wrong_identity,

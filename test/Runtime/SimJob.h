@@ -59,7 +59,7 @@ struct SimJob {
     std::vector<void *const *> tables;
     for (const std::vector<void *> &table : buffers)
       tables.push_back(table.data());
-    std::vector<int64_t> arenas(ranks, arenaBytes);
+    std::vector<int64_t> arenas(ranks, localBytes);
     sent.assign(sizes.size(), 0);
     messages.assign(sizes.size(), 0);
     description.abi_version = MERCURY_RT_ABI_VERSION;
@@ -67,7 +67,8 @@ struct SimJob {
     description.level_sizes = sizes.data();
     description.level_names = names.data();
     description.buffers = tables.data();
-    description.arena_bytes = arenas.data();
+    description.local_bytes = arenas.data();
+    description.symmetric_bytes = symmetricBytes;
     report.bytes_sent = sent.data();
     report.messages = messages.data();
     auto begin = std::chrono::steady_clock::now();
@@ -97,7 +98,7 @@ struct SimJob {
   mercury_rt_sim_job description = {};
   mercury_rt_sim_report report = {};
   int64_t ranks = 1;
-  int64_t arenaBytes = 0;
+  int64_t localBytes = 0, symmetricBytes = 0;
   std::vector<std::vector<void *>> buffers; // of each rank
   std::vector<int64_t> sent, messages;      // of each level
   double seconds = 0;

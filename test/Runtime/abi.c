@@ -15,7 +15,8 @@
 static int32_t entry(mercury_rt_context *context, void *const *buffers) {
   if (buffers || mercury_rt_group_size(context, 0) != 2)
     return mercury_rt_fail(context, MERCURY_RT_FIRST_FREE, "wrong context");
-  if ((uintptr_t)mercury_rt_arena(context) % 64)
+  if ((uintptr_t)mercury_rt_local_arena(context) % 64 ||
+      (uintptr_t)mercury_rt_symmetric_arena(context) % 64)
     return mercury_rt_fail(context, MERCURY_RT_FIRST_FREE, "unaligned arena");
   return mercury_rt_wait(context, 0);
 }
@@ -29,7 +30,8 @@ int main(void) {
   job.level_sizes = sizes;
   job.level_names = names;
   job.entry = entry;
-  job.arena_bytes = arenas;
+  job.local_bytes = arenas;
+  job.symmetric_bytes = 100;
   job.fail_rank = -1;
   job.abi_version = mercury_rt_abi_version() + 1;
   if (mercury_rt_sim_run(&job, NULL) != MERCURY_RT_INVALID)

@@ -12,7 +12,7 @@
 /// would allow for half a minute. Then both go round for ever.
 static int32_t forever(mercury_rt_context *context, void *const *) {
   int64_t self = mercury_rt_group_rank(context, 0);
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_local_arena(context));
   if (self == 1)
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   while (true) {
@@ -29,7 +29,7 @@ static int32_t nothing(mercury_rt_context *, void *const *) { return 0; }
 static void testCancelledAfter(int64_t ms) {
   volatile int32_t cancel = 0;
   SimJob job({{"gpu", 2}}, forever);
-  job.arenaBytes = 64;
+  job.localBytes = 64;
   job.description.cancel = &cancel;
   std::thread caller([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));

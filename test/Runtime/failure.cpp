@@ -21,7 +21,7 @@ static int32_t step(mercury_rt_context *context, int64_t sendBytes = 8,
                     int64_t recvBytes = 8) {
   int64_t self = mercury_rt_group_rank(context, 0);
   int64_t size = mercury_rt_group_size(context, 0);
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_local_arena(context));
   int64_t token = 0;
   CHECK(mercury_rt_exchange_start(context, 0, (self + size - 1) % size, arena,
                                   sendBytes, (self + 1) % size, arena + 128,
@@ -32,7 +32,7 @@ static int32_t step(mercury_rt_context *context, int64_t sendBytes = 8,
 static int32_t gather(mercury_rt_context *context) {
   int64_t size = mercury_rt_group_size(context, 0), token = 0;
   std::vector<int64_t> bytes(size, 8);
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_local_arena(context));
   CHECK(mercury_rt_all_gather_start(context, 0, arena, 8, arena + 128, 8,
                                     bytes.data(), &token));
   return mercury_rt_wait(context, token);
@@ -47,7 +47,7 @@ static int32_t rounds(mercury_rt_context *context, void *const *) {
 static SimJob makeJob(mercury_rt_entry entry,
                       const std::vector<Level> &levels = kThree) {
   SimJob job(levels, entry);
-  job.arenaBytes = 1024;
+  job.localBytes = 1024;
   return job;
 }
 
@@ -158,7 +158,7 @@ static int32_t wrongOrder(mercury_rt_context *context, void *const *) {
 static int32_t wrongTable(mercury_rt_context *context, void *const *) {
   int64_t self = mercury_rt_group_rank(context, 0), token = 0;
   int64_t bytes[] = {0, 8, self == 0 ? 4 : 0};
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_local_arena(context));
   CHECK(mercury_rt_all_gather_start(context, 0, arena, bytes[self], arena + 128,
                                     8, bytes, &token));
   return mercury_rt_wait(context, token);
@@ -196,7 +196,7 @@ static int32_t rankOneWrong(mercury_rt_context *context, void *const *buffers) {
   if (mercury_rt_group_rank(context, 0) != 1)
     return step(context);
   int64_t token = 0;
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_local_arena(context));
   CHECK((*static_cast<const Wrong *>(buffers[0]))(context, arena, &token));
   return 0;
 }
@@ -353,9 +353,9 @@ static void testJob() {
   job.description.deadline_ms = -1;
   refused(job, "the deadline of -1 ms is not within a day");
   job = makeJob(rounds);
-  job.arenaBytes = -1;
-  refused(job, "the arena of rank 0 has -1 bytes");
-  job.arenaBytes = int64_t(1) << 60;
+  job.localBytes = -1;
+  refused(job, "the local arena of rank 0 has -1 bytes");
+  job.localBytes = int64_t(1) << 60;
   EXPECT(job.run() == MERCURY_RT_RESOURCE);
 }
 

@@ -31,7 +31,7 @@ static bool pullsAll(mercury_rt_context *context, int64_t rank, int64_t stride,
                      int64_t level, int64_t round, int32_t *status) {
   int64_t self = mercury_rt_group_rank(context, level);
   int64_t size = mercury_rt_group_size(context, level);
-  char *matrix = static_cast<char *>(mercury_rt_arena(context));
+  char *matrix = static_cast<char *>(mercury_rt_symmetric_arena(context));
   char *seen = matrix + kMaxRows * kPitch;
   for (int64_t row = 0; row < rowsOf(rank); ++row)
     std::memset(matrix + row * kPitch, byteOf(rank, round, level, row), kPitch);
@@ -89,7 +89,7 @@ static int32_t pullRounds(mercury_rt_context *context, void *const *buffers) {
 
 static void testPulls(const std::vector<Level> &levels, uint64_t seed) {
   SimJob job(levels, pullRounds);
-  job.arenaBytes = kMaxRows * (kPitch + kColumn * job.ranks);
+  job.symmetricBytes = kMaxRows * (kPitch + kColumn * job.ranks);
   job.description.seed = seed;
   job.description.max_delay_us = 300;
   for (int64_t rank = 0; rank < job.ranks; ++rank)
@@ -113,7 +113,7 @@ static void testPulls(const std::vector<Level> &levels, uint64_t seed) {
 static int32_t overlapping(mercury_rt_context *context, void *const *) {
   int64_t self = mercury_rt_group_rank(context, 0), first = 0, second = 0;
   int64_t size = mercury_rt_group_size(context, 0), tokens[2] = {};
-  auto *arena = static_cast<int64_t *>(mercury_rt_arena(context));
+  auto *arena = static_cast<int64_t *>(mercury_rt_symmetric_arena(context));
   arena[0] = self;
   arena[1] = 100 + self;
   if (self == 1)
@@ -153,7 +153,7 @@ int main() {
     testPulls({{"rack", 2}, {"node", 3}, {"gpu", 2}}, seed);
     for (int64_t ranks : {2, 3, 5}) {
       SimJob job({{"gpu", ranks}}, overlapping);
-      job.arenaBytes = 64;
+      job.symmetricBytes = 64;
       job.description.seed = seed;
       EXPECT(job.run() == 0);
     }

@@ -26,7 +26,7 @@ struct Use {
   explicit Use(mercury_rt_context *context)
       : context(context), self(mercury_rt_group_rank(context, 0)),
         peer((self + 1) % mercury_rt_group_size(context, 0)),
-        arena(static_cast<char *>(mercury_rt_arena(context))) {}
+        arena(static_cast<char *>(mercury_rt_symmetric_arena(context))) {}
 
   int32_t open() {
     return mercury_rt_lease_open(context, 0, arena, kBytes, &lease);
@@ -62,7 +62,7 @@ static int32_t right(mercury_rt_context *context, void *const *) {
 
 static SimJob makeJob(mercury_rt_entry entry, int64_t ranks = 3) {
   SimJob job({{"gpu", ranks}}, entry);
-  job.arenaBytes = 4 * kBytes;
+  job.localBytes = job.symmetricBytes = 4 * kBytes;
   return job;
 }
 
@@ -189,6 +189,15 @@ static void testMisuse() {
               "sizes start at 0",
               [](Use &use) {
                 return mercury_rt_lease_open(use.context, 0, use.arena, -8,
+                                             &use.lease);
+              });
+  expectWrong(MERCURY_RT_INVALID,
+              ", operation 1, lease_open on level 'gpu': lends memory of the "
+              "local arena, which no peer reaches; lend what lies in the "
+              "symmetric arena",
+              [](Use &use) {
+                void *local = mercury_rt_local_arena(use.context);
+                return mercury_rt_lease_open(use.context, 0, local, 8,
                                              &use.lease);
               });
   expectWrong(MERCURY_RT_INVALID,

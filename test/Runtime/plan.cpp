@@ -8,13 +8,13 @@
 //   plan JOB BUFFERS RESULTS FIRST LAST DELAY
 //
 // JOB says in words: the levels (their number, then name and size of each), the
-// bytes of an arena, the number of buffers, and the bytes of each on each rank,
-// rank after rank. BUFFERS holds their first contents one after the other,
-// RESULTS gets them as the run of seed FIRST leaves them. The runs of all seeds
-// up to LAST, with delays up to so many microseconds, must leave the same.
-// run_plans.py compiles, and links the plan's entry as `mercury_plan`, its
-// malloc and free as `mercury_plan_malloc` and `mercury_plan_free`. Prints the
-// most bytes that a rank held of these.
+// bytes of the local and of the symmetric arena, the number of buffers, and the
+// bytes of each on each rank, rank after rank. BUFFERS holds their first
+// contents one after the other, RESULTS gets them as the run of seed FIRST
+// leaves them. The runs of all seeds up to LAST, with delays up to so many
+// microseconds, must leave the same. run_plans.py compiles, and links the
+// plan's entry as `mercury_plan`, its malloc and free as `mercury_plan_malloc`
+// and `mercury_plan_free`. Prints the most bytes that a rank held of these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ extern "C" void mercury_plan_free(void *memory) {
 int main(int argc, char **argv) {
   EXPECT(argc == 7);
   std::ifstream words(argv[1]);
-  int64_t count = 0, arenaBytes = 0, buffers = 0;
+  int64_t count = 0, buffers = 0;
   words >> count;
   std::vector<std::string> names(count);
   std::vector<Level> levels;
@@ -59,9 +59,8 @@ int main(int argc, char **argv) {
     words >> name >> size;
     levels.push_back({name.c_str(), size});
   }
-  words >> arenaBytes >> buffers;
   SimJob job(levels, mercury_plan);
-  job.arenaBytes = arenaBytes;
+  words >> job.localBytes >> job.symmetricBytes >> buffers;
   job.description.max_delay_us = std::stoll(argv[6]);
 
   // Each in memory of its own, so that a step beyond its end is seen.

@@ -30,7 +30,7 @@ static void compute() {
 static int32_t sendOnes(mercury_rt_context *context, void *const *buffers) {
   int64_t touch = *static_cast<const int64_t *>(buffers[0]);
   char *received = static_cast<char *>(buffers[1]);
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_local_arena(context));
   int64_t self = mercury_rt_group_rank(context, 0), token = 0;
   // Who touches starts last: an early message is then there before the touch.
   if (self == (touch == kSource ? 0 : 1))
@@ -60,7 +60,7 @@ static int32_t sendOnes(mercury_rt_context *context, void *const *buffers) {
 static int32_t lendOnes(mercury_rt_context *context, void *const *buffers) {
   int64_t touch = *static_cast<const int64_t *>(buffers[0]);
   char *received = static_cast<char *>(buffers[1]);
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_symmetric_arena(context));
   int64_t self = mercury_rt_group_rank(context, 0), lease = 0, token = 0;
   const void *lent = nullptr;
   if (self == 0)
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     SimJob job({{"gpu", 2}}, lends ? lendOnes : sendOnes);
     char received = 0;
-    job.arenaBytes = kBytes;
+    job.localBytes = job.symmetricBytes = kBytes;
     job.description.seed = seed;
     job.description.max_delay_us = 500;
     for (std::vector<void *> &buffers : job.buffers)

@@ -30,7 +30,7 @@ static int32_t rotate(mercury_rt_context *context, void *const *buffers) {
   const Shards &shards = *static_cast<const Shards *>(buffers[0]);
   int64_t rank = reinterpret_cast<intptr_t>(buffers[1]);
   int64_t slot = shards.slot();
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
+  char *arena = static_cast<char *>(mercury_rt_local_arena(context));
 
   int64_t stride = shards.bytes.size();
   for (size_t level = 0; level < shards.levels.size(); ++level) {
@@ -66,7 +66,8 @@ static std::vector<Bytes> runRing(const std::vector<Level> &levels,
   SimJob job(levels, rotate);
   Shards shards{std::move(bytes), {}};
   int64_t slot = shards.slot();
-  job.arenaBytes = 2 * slot;
+  job.localBytes = 2 * slot;
+  job.symmetricBytes = 64;
   job.description.seed = seed;
   job.description.max_delay_us = 300;
 
@@ -86,7 +87,7 @@ static std::vector<Bytes> runRing(const std::vector<Level> &levels,
   }
   EXPECT(job.run() == 0);
   EXPECT(job.report.failing_rank == -1);
-  EXPECT(job.report.peak_arena_bytes == 2 * slot);
+  EXPECT(job.report.peak_arena_bytes == 2 * slot + job.symmetricBytes);
 
   int64_t stride = job.ranks;
   for (size_t level = 0; level < levels.size(); ++level) {

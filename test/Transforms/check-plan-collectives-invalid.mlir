@@ -14,11 +14,11 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 2, k = 2)
   }
 }
 func.func @result_before_its_wait(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -51,11 +51,11 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 2, k = 2)
   }
 }
 func.func @summed_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -88,11 +88,11 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 2, k = 2)
   }
 }
 func.func @maximum_of_a_sum(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -123,7 +123,7 @@ commir.program @matmul.source on @mesh axes(i = 3, j = 2, k = 2)
   }
 }
 func.func @length_of_another_part(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 128, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 128, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -132,7 +132,7 @@ func.func @length_of_another_part(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
   %second = arith.constant 16 : i64
   %rank = commir.group_rank "gpu"
   %rows = arith.subi %c2, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -151,7 +151,7 @@ func.func @length_of_another_part(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
   %lengths = memref.alloca() : memref<2xi64>
   memref.store %first, %lengths[%c0] : memref<2xi64>
   memref.store %second, %lengths[%c1] : memref<2xi64>
-  // expected-error@below {{sends group rank 1 the arena at bytes [32, 48), where 8 of 16 bytes were never written}}
+  // expected-error@below {{sends group rank 1 the local arena at bytes [32, 48), where 8 of 16 bytes were never written}}
   %t = commir.reduce_scatter.start %slots into %c bytes %lengths : memref<2xi64> merge(sum) on "gpu" along i : memref<64xi8>, memref<?x2xf32>
   commir.wait %t
   %status = commir.status
@@ -172,7 +172,7 @@ commir.program @matmul.source on @mesh axes(i = 3, j = 2, k = 2)
   }
 }
 func.func @under_a_condition_of_the_rank(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 128, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 128, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -181,7 +181,7 @@ func.func @under_a_condition_of_the_rank(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -
   %second = arith.constant 8 : i64
   %rank = commir.group_rank "gpu"
   %rows = arith.subi %c2, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -225,14 +225,14 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 4, k = 2)
   }
 }
 func.func @roots_that_differ(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 192, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 192, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %c64 = arith.constant 64 : index
   %always = arith.constant true
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>

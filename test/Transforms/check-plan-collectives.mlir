@@ -14,11 +14,11 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 2, k = 2)
   }
 }
 func.func @all_reduce_in_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -48,11 +48,11 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 2, k = 2)
   }
 }
 func.func @all_reduce_apart(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -83,7 +83,7 @@ commir.program @matmul.source on @mesh axes(i = 3, j = 2, k = 2)
   }
 }
 func.func @reduce_scatter_of_uneven_parts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 128, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 128, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -92,7 +92,7 @@ func.func @reduce_scatter_of_uneven_parts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) 
   %second = arith.constant 8 : i64
   %rank = commir.group_rank "gpu"
   %rows = arith.subi %c2, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -131,14 +131,14 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 4, k = 2)
   }
 }
 func.func @two_broadcasts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 192, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 192, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %c64 = arith.constant 64 : index
   %always = arith.constant true
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>

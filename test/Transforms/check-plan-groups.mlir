@@ -26,7 +26,7 @@ commir.program @grouped.source on @one axes(b = 1, h = 4, sq = 1, sk = 1)
   }
 }
 
-func.func @a_group_in_two_parts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
+func.func @a_group_in_two_parts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -99,7 +99,7 @@ commir.program @grouped.source on @one axes(b = 1, h = 4, sq = 1, sk = 1)
   }
 }
 
-func.func @all_at_once(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
+func.func @all_at_once(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -163,7 +163,7 @@ commir.program @grouped.source on @one axes(b = 1, h = 4, sq = 1, sk = 1)
 }
 
 // expected-error@+1 {{at the end, output 'dQ' (b [0, 1), sq [0, 1), h [3, 4)) lacks sk [0, 1)}}
-func.func @a_head_is_missing(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
+func.func @a_head_is_missing(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -226,7 +226,7 @@ commir.program @grouped.source on @one axes(b = 1, h = 4, sq = 1, sk = 1)
   }
 }
 
-func.func @a_head_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
+func.func @a_head_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -301,7 +301,7 @@ commir.program @grouped.source on @one axes(b = 1, h = 4, sq = 1, sk = 1)
 }
 
 // expected-error@+1 {{at the end, output 'dK' (b [0, 1), sk [0, 1), h/2 [1, 2)) lacks sq [0, 1), h [2, 3)}}
-func.func @a_head_of_a_row_is_missing(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
+func.func @a_head_of_a_row_is_missing(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -386,7 +386,7 @@ commir.program @grouped.source on @one axes(b = 1, h = 4, sq = 1, sk = 1)
   }
 }
 
-func.func @a_head_of_a_row_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
+func.func @a_head_of_a_row_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @grouped.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index

@@ -15,14 +15,14 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 4, k = 2)
 }
 
 // expected-error@+1 {{must name as commir.source the program that it was lowered from}}
-func.func @no_source(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh} {
+func.func @no_source(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -43,14 +43,14 @@ func.func @no_source(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {co
   return %s : i32
 }
 
-func.func @no_wait(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @no_wait(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -66,20 +66,20 @@ func.func @no_wait(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {comm
   // expected-note@+1 {{the transfer starts here, on rank 0}}
   %t = commir.exchange.start %a to %peer, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
-  // expected-error@+1 {{breaks the plan on rank 0: reads the arena at bytes [0, 16) before the transfer that writes it is waited for}}
+  // expected-error@+1 {{breaks the plan on rank 0: reads the local arena at bytes [0, 16) before the transfer that writes it is waited for}}
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at()
   %s = commir.status
   return %s : i32
 }
 
-func.func @never_waited(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @never_waited(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -99,14 +99,14 @@ func.func @never_waited(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   return %s : i32
 }
 
-func.func @waited_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @waited_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -129,14 +129,14 @@ func.func @waited_twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   return %s : i32
 }
 
-func.func @wrong_peer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @wrong_peer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -158,14 +158,14 @@ func.func @wrong_peer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {c
   return %s : i32
 }
 
-func.func @no_such_peer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @no_such_peer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -188,14 +188,14 @@ func.func @no_such_peer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   return %s : i32
 }
 
-func.func @no_receiver(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @no_receiver(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -219,14 +219,14 @@ func.func @no_receiver(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   return %s : i32
 }
 
-func.func @one_short(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @one_short(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -249,14 +249,14 @@ func.func @one_short(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {co
   return %s : i32
 }
 
-func.func @disagreement(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @disagreement(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -279,14 +279,14 @@ func.func @disagreement(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   return %s : i32
 }
 
-func.func @rank_test(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @rank_test(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -311,14 +311,14 @@ func.func @rank_test(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {co
   return %s : i32
 }
 
-func.func @rank_loop(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @rank_loop(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -342,14 +342,14 @@ func.func @rank_loop(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {co
   return %s : i32
 }
 
-func.func @never_written(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @never_written(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -363,20 +363,20 @@ func.func @never_written(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes
   %c_theirs = memref.view %C[%theirs][] : memref<?xi8> to memref<2x2xf32>
   commir.fill %c with 0.0 : memref<4x2xf32>
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
-  // expected-error@+1 {{breaks the plan on rank 0: reads the arena at bytes [0, 16), where 4 of 4 elements were never written in this shape}}
+  // expected-error@+1 {{breaks the plan on rank 0: reads the local arena at bytes [0, 16), where 4 of 4 elements were never written in this shape}}
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at()
   %s = commir.status
   return %s : i32
 }
 
-func.func @twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -400,14 +400,14 @@ func.func @twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir
 }
 
 // expected-error@+1 {{breaks the plan on rank 1: at the end, output 'C' (i [0, 2), j [2, 4)) lacks k [0, 2)}}
-func.func @skipped(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @skipped(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -427,14 +427,14 @@ func.func @skipped(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {comm
   return %s : i32
 }
 
-func.func @wrong_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @wrong_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -457,14 +457,14 @@ func.func @wrong_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
 }
 
 // expected-error@+1 {{breaks the plan on rank 0: at the end, output 'C' (i [0, 2), j [0, 2)) lacks k [0, 2)}}
-func.func @displaced(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @displaced(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -483,14 +483,14 @@ func.func @displaced(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {co
 }
 
 // expected-error@+1 {{breaks the plan on rank 0: at the end, output 'C' (i [0, 4), j [0, 2)) was never written}}
-func.func @unwritten(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @unwritten(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -506,14 +506,14 @@ func.func @unwritten(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {co
   return %s : i32
 }
 
-func.func @wrong_identity(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @wrong_identity(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -532,14 +532,14 @@ func.func @wrong_identity(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribute
   return %s : i32
 }
 
-func.func @wrong_operands(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @wrong_operands(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -558,14 +558,14 @@ func.func @wrong_operands(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribute
   return %s : i32
 }
 
-func.func @wrong_sizes(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @wrong_sizes(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -585,14 +585,14 @@ func.func @wrong_sizes(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   return %s : i32
 }
 
-func.func @wrong_kernel(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @wrong_kernel(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -611,14 +611,14 @@ func.func @wrong_kernel(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   return %s : i32
 }
 
-func.func @outside(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 8, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @outside(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 8, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -631,20 +631,20 @@ func.func @outside(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {comm
   %c_mine = memref.view %C[%mine][] : memref<?xi8> to memref<2x2xf32>
   %c_theirs = memref.view %C[%theirs][] : memref<?xi8> to memref<2x2xf32>
   commir.fill %c with 0.0 : memref<4x2xf32>
-  // expected-error@+1 {{breaks the plan on rank 0: works on the arena at bytes [0, 16), outside of the 8 bytes that are there}}
+  // expected-error@+1 {{breaks the plan on rank 0: works on the local arena at bytes [0, 16), outside of the 8 bytes that are there}}
   %t = commir.exchange.start %a to %peer, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
   %s = commir.status
   return %s : i32
 }
 
-func.func @overwritten_source(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @overwritten_source(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -662,20 +662,20 @@ func.func @overwritten_source(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attri
   %out = memref.view %arena[%c16][] : memref<?xi8> to memref<2x2xf32>
   // expected-note@+1 {{the transfer starts here, on rank 0}}
   %t = commir.exchange.start %slot to %peer, %out from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
-  // expected-error@+1 {{breaks the plan on rank 0: writes the arena at bytes [0, 16) before the transfer that reads it is waited for}}
+  // expected-error@+1 {{breaks the plan on rank 0: writes the local arena at bytes [0, 16) before the transfer that reads it is waited for}}
   commir.fill %slot with 0.0 : memref<2x2xf32>
   %s = commir.status
   return %s : i32
 }
 
-func.func @overwritten_target(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @overwritten_target(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -690,20 +690,20 @@ func.func @overwritten_target(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attri
   commir.fill %c with 0.0 : memref<4x2xf32>
   // expected-note@+1 {{the transfer starts here, on rank 0}}
   %t = commir.exchange.start %a to %peer, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
-  // expected-error@+1 {{breaks the plan on rank 0: writes the arena at bytes [0, 16) before the transfer that writes it is waited for}}
+  // expected-error@+1 {{breaks the plan on rank 0: writes the local arena at bytes [0, 16) before the transfer that writes it is waited for}}
   commir.copy %a to %slot : memref<2x2xf32> to memref<2x2xf32>
   %s = commir.status
   return %s : i32
 }
 
-func.func @overwritten_input(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @overwritten_input(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -721,14 +721,14 @@ func.func @overwritten_input(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attrib
   return %s : i32
 }
 
-func.func @in_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @in_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -749,14 +749,14 @@ func.func @in_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {com
   return %s : i32
 }
 
-func.func @lost_precision(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @lost_precision(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -775,14 +775,14 @@ func.func @lost_precision(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribute
   return %s : i32
 }
 
-func.func @leased_memory_written(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @leased_memory_written(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -802,14 +802,14 @@ func.func @leased_memory_written(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 at
   return %s : i32
 }
 
-func.func @pull_left_open(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @pull_left_open(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -836,14 +836,14 @@ func.func @pull_left_open(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribute
   return %s : i32
 }
 
-func.func @read_after_close(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @read_after_close(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -869,14 +869,14 @@ func.func @read_after_close(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribu
   return %s : i32
 }
 
-func.func @never_closed(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @never_closed(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -901,14 +901,14 @@ func.func @never_closed(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
   return %s : i32
 }
 
-func.func @divided_by_zero(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @divided_by_zero(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -928,14 +928,14 @@ func.func @divided_by_zero(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribut
 
 commir.mesh @other(gpu = 2)
 // expected-error@+1 {{runs on @other, the program that it was lowered from on @mesh}}
-func.func @other_mesh(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @other, commir.source = @matmul.source} {
+func.func @other_mesh(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @other, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>

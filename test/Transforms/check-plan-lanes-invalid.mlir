@@ -14,14 +14,14 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 4, k = 2)
   }
 }
 
-func.func @two_writers(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @two_writers(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -46,14 +46,14 @@ func.func @two_writers(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   return %s : i32
 }
 
-func.func @read_beside_a_writer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @read_beside_a_writer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -71,21 +71,21 @@ func.func @read_beside_a_writer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 att
   // expected-note@+1 {{lane 0 writes it here, on rank 1}}
   commir.copy %a to %copy : memref<2x2xf32> to memref<2x2xf32>
   commir.lane.use 1
-  // expected-error@+1 {{breaks the plan on rank 1: reads the arena at bytes [16, 32) in lane 1, in no order with lane 0, which writes the arena at bytes [16, 32)}}
+  // expected-error@+1 {{breaks the plan on rank 1: reads the local arena at bytes [16, 32) in lane 1, in no order with lane 0, which writes the local arena at bytes [16, 32)}}
   commir.launch "matmul" ins(%copy, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   %s = commir.status
   return %s : i32
 }
 
-func.func @written_beside_a_reader(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @written_beside_a_reader(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -104,7 +104,7 @@ func.func @written_beside_a_reader(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 
   // expected-note@+1 {{lane 0 reads it here, on rank 1}}
   commir.launch "matmul" ins(%copy, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   commir.lane.use 1
-  // expected-error@+1 {{breaks the plan on rank 1: writes the arena at bytes [16, 32) in lane 1, in no order with lane 0, which reads the arena at bytes [16, 32)}}
+  // expected-error@+1 {{breaks the plan on rank 1: writes the local arena at bytes [16, 32) in lane 1, in no order with lane 0, which reads the local arena at bytes [16, 32)}}
   commir.copy %slot to %copy : memref<2x2xf32> to memref<2x2xf32>
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   %s = commir.status
@@ -112,14 +112,14 @@ func.func @written_beside_a_reader(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 
 }
 
 // The second lane comes after the first; what the first does then is not before it.
-func.func @not_joined(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @not_joined(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -139,7 +139,7 @@ func.func @not_joined(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {c
   commir.copy %a to %copy : memref<2x2xf32> to memref<2x2xf32>
   commir.lane.use 0
   commir.lane.order 0 before 1
-  // expected-error@+1 {{reads the arena at bytes [16, 32) in lane 0, in no order with lane 1, which writes the arena}}
+  // expected-error@+1 {{reads the local arena at bytes [16, 32) in lane 0, in no order with lane 1, which writes the local arena}}
   commir.launch "matmul" ins(%copy, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   %s = commir.status
@@ -147,14 +147,14 @@ func.func @not_joined(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {c
 }
 
 // What a transfer brings is there for the lane of the wait.
-func.func @waited_in_another(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @waited_in_another(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -172,21 +172,21 @@ func.func @waited_in_another(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attrib
   commir.wait %t
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   commir.lane.use 1
-  // expected-error@+1 {{reads the arena at bytes [0, 16) in lane 1, in no order with lane 0, which writes the arena at bytes [0, 16)}}
+  // expected-error@+1 {{reads the local arena at bytes [0, 16) in lane 1, in no order with lane 0, which writes the local arena at bytes [0, 16)}}
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   %s = commir.status
   return %s : i32
 }
 
 // A transfer is after what the lane that starts it holds.
-func.func @sent_in_another(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @sent_in_another(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -203,7 +203,7 @@ func.func @sent_in_another(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribut
   // expected-note@+1 {{lane 1 writes it here, on rank 0}}
   commir.copy %a to %copy : memref<2x2xf32> to memref<2x2xf32>
   commir.lane.use 0
-  // expected-error@+1 {{reads the arena at bytes [16, 32) in lane 0, in no order with lane 1, which writes the arena}}
+  // expected-error@+1 {{reads the local arena at bytes [16, 32) in lane 0, in no order with lane 1, which writes the local arena}}
   %t = commir.exchange.start %copy to %peer, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
   commir.wait %t
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at() {overwrite = array<i1: true>}
@@ -213,14 +213,14 @@ func.func @sent_in_another(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribut
 }
 
 // What a transfer reads is free for the lane of the wait.
-func.func @source_overwritten(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @source_overwritten(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -240,7 +240,7 @@ func.func @source_overwritten(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attri
   commir.wait %t
   commir.launch "matmul" ins(%slot, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_theirs : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   commir.lane.use 0
-  // expected-error@+1 {{writes the arena at bytes [16, 32) in lane 0, in no order with lane 1, which reads the arena}}
+  // expected-error@+1 {{writes the local arena at bytes [16, 32) in lane 0, in no order with lane 1, which reads the local arena}}
   commir.copy %a to %copy : memref<2x2xf32> to memref<2x2xf32>
   commir.launch "matmul" ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   %s = commir.status
@@ -248,14 +248,14 @@ func.func @source_overwritten(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attri
 }
 
 // What peers may read is written before, by all lanes.
-func.func @lent_too_soon(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @lent_too_soon(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 0, commir.symmetric_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory symmetric : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -272,7 +272,7 @@ func.func @lent_too_soon(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes
   // expected-note@+1 {{lane 1 writes it here, on rank 0}}
   commir.copy %a to %copy : memref<2x2xf32> to memref<2x2xf32>
   commir.lane.use 0
-  // expected-error@+1 {{reads the arena in lane 0, in no order with lane 1, which writes the arena at bytes [16, 32)}}
+  // expected-error@+1 {{reads the symmetric arena in lane 0, in no order with lane 1, which writes the symmetric arena at bytes [16, 32)}}
   %lease = commir.lease.open %arena on "gpu" : memref<?xi8>
   commir.lease.close %lease
   %t = commir.exchange.start %a to %peer, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
@@ -284,14 +284,14 @@ func.func @lent_too_soon(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes
 }
 
 // A lease is closed after the pulls of all lanes.
-func.func @closed_too_soon(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @closed_too_soon(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -321,14 +321,14 @@ func.func @closed_too_soon(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribut
 }
 
 // Memory that was lent is free for the lane that closes the lease.
-func.func @written_after_the_lease(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @written_after_the_lease(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 0, commir.symmetric_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory symmetric : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -347,7 +347,7 @@ func.func @written_after_the_lease(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 
   // expected-note@+1 {{lane 1 reads it here, on rank}}
   commir.lease.close %lease
   commir.lane.use 0
-  // expected-error@+1 {{writes the arena at bytes [16, 32) in lane 0, in no order with lane 1, which reads the arena}}
+  // expected-error@+1 {{writes the symmetric arena at bytes [16, 32) in lane 0, in no order with lane 1, which reads the symmetric arena}}
   commir.copy %a to %copy : memref<2x2xf32> to memref<2x2xf32>
   %t = commir.exchange.start %a to %peer, %slot from %peer on "gpu" when %true : memref<2x2xf32>, memref<2x2xf32>
   commir.wait %t

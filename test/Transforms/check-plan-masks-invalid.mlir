@@ -21,13 +21,13 @@ commir.program @attention.source on @one axes(b = 1, h = 2, sq = 4, sk = 4)
   }
 }
 
-func.func @wrong_scale(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @wrong_scale(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -46,13 +46,13 @@ func.func @wrong_scale(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   return %s : i32
 }
 
-func.func @wrong_positions(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @wrong_positions(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -75,13 +75,13 @@ func.func @wrong_positions(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attribut
   return %s : i32
 }
 
-func.func @unmasked(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @unmasked(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -100,13 +100,13 @@ func.func @unmasked(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {com
   return %s : i32
 }
 
-func.func @wrong_group(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @wrong_group(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -125,13 +125,13 @@ func.func @wrong_group(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   return %s : i32
 }
 
-func.func @wrong_heads(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @wrong_heads(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -150,13 +150,13 @@ func.func @wrong_heads(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   return %s : i32
 }
 
-func.func @other_values(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @other_values(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -180,13 +180,13 @@ func.func @other_values(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes 
 }
 
 // expected-error@+1 {{breaks the plan on rank 0: at the end, output 'O' (b [0, 1), sq [0, 4), h [0, 2)) lacks sk [0, 2)}}
-func.func @unmasked_part_left_out(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @unmasked_part_left_out(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -208,13 +208,13 @@ func.func @unmasked_part_left_out(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 a
   return %s : i32
 }
 
-func.func @unlike_pair(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @unlike_pair(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -239,13 +239,13 @@ func.func @unlike_pair(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   return %s : i32
 }
 
-func.func @wrong_pair_identity(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @wrong_pair_identity(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>

@@ -20,13 +20,13 @@ commir.program @attention.source on @one axes(b = 1, h = 2, sq = 4, sk = 4)
   }
 }
 
-func.func @whole(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @whole(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -45,13 +45,13 @@ func.func @whole(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir
 }
 
 // Keys in any order, each told where it begins.
-func.func @by_keys(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @by_keys(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -76,13 +76,13 @@ func.func @by_keys(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {comm
 
 // No query of the first half sees a key of the second; all of the other half see all of
 // the first.
-func.func @without_what_is_masked(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
+func.func @without_what_is_masked(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 128, commir.mesh = @one, commir.source = @attention.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>

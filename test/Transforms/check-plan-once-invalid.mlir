@@ -17,13 +17,13 @@ commir.program @biased.source on @mesh axes(i = 2, j = 2, k = 2)
   }
 }
 
-func.func @twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
+func.func @twice(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %L = commir.memory argument 2 : memref<?xi8>
@@ -66,13 +66,13 @@ commir.program @biased.source on @mesh axes(i = 2, j = 2, k = 2)
   }
 }
 
-func.func @by_both_ranks(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
+func.func @by_both_ranks(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %L = commir.memory argument 2 : memref<?xi8>
@@ -115,13 +115,13 @@ commir.program @biased.source on @mesh axes(i = 2, j = 2, k = 2)
 }
 
 // expected-error@+1 {{at the end, output 'C' (i [0, 2), j [0, 2)) lacks what enters once}}
-func.func @never(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
+func.func @never(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %L = commir.memory argument 2 : memref<?xi8>
@@ -162,13 +162,13 @@ commir.program @biased.source on @mesh axes(i = 2, j = 2, k = 2)
 }
 
 // expected-error@+1 {{on rank 1: at the end, output 'C' (i [0, 2), j [0, 2)) lacks what enters once}}
-func.func @only_on_one_rank(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
+func.func @only_on_one_rank(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %L = commir.memory argument 2 : memref<?xi8>
@@ -212,13 +212,13 @@ commir.program @biased.source on @mesh axes(i = 2, j = 2, k = 2)
   }
 }
 
-func.func @of_wrong_inputs(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
+func.func @of_wrong_inputs(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %L = commir.memory argument 2 : memref<?xi8>
@@ -264,10 +264,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @sink_of_another_head(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @sink_of_another_head(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -320,10 +320,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
 }
 
 // expected-error@+1 {{at the end, output 'O' (b [0, 1), sq [0, 2), h [1, 2)) lacks what enters once}}
-func.func @sink_of_one_head(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @sink_of_one_head(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>

@@ -20,13 +20,13 @@ commir.program @biased.source on @mesh axes(i = 2, j = 2, k = 2)
   }
 }
 
-func.func @after_the_ranks_have_merged(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
+func.func @after_the_ranks_have_merged(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %L = commir.memory argument 2 : memref<?xi8>
@@ -49,13 +49,13 @@ func.func @after_the_ranks_have_merged(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> 
 }
 
 // It is a partial result like others: one of the ranks may bring it.
-func.func @on_one_rank_before_they_merge(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
+func.func @on_one_rank_before_they_merge(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @biased.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %L = commir.memory argument 2 : memref<?xi8>
@@ -101,10 +101,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @sink(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @sink(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -126,10 +126,10 @@ func.func @sink(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.
   return %s : i32
 }
 
-func.func @sink_by_heads(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @sink_by_heads(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>

@@ -27,9 +27,9 @@ commir.program @same.source on @one axes(i = 2, j = 2, k = 2)
   }
 }
 
-func.func @each_for_itself(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @same.source} {
+func.func @each_for_itself(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @same.source} {
   %c0 = arith.constant 0 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %sum = memref.view %arena[%c0][] : memref<?xi8> to memref<2x2xf32>
   %A = commir.memory argument 0 : memref<?xi8>
   %a = memref.view %A[%c0][] : memref<?xi8> to memref<2x2xf32>
@@ -81,9 +81,9 @@ commir.program @same.source on @one axes(i = 2, j = 2, k = 2)
   }
 }
 
-func.func @one_for_both(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @same.source} {
+func.func @one_for_both(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @same.source} {
   %c0 = arith.constant 0 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %sum = memref.view %arena[%c0][] : memref<?xi8> to memref<2x2xf32>
   %A = commir.memory argument 0 : memref<?xi8>
   %a = memref.view %A[%c0][] : memref<?xi8> to memref<2x2xf32>
@@ -136,9 +136,9 @@ commir.program @same.source on @one axes(i = 2, j = 2, k = 2)
 }
 
 // expected-error@+1 {{at the end, output 'F' (i [0, 2), j [0, 2)) holds 'C' (i [0, 2), j [0, 2))}}
-func.func @another_output(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @one, commir.source = @same.source} {
+func.func @another_output(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @one, commir.source = @same.source} {
   %c0 = arith.constant 0 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %sum = memref.view %arena[%c0][] : memref<?xi8> to memref<2x2xf32>
   %A = commir.memory argument 0 : memref<?xi8>
   %a = memref.view %A[%c0][] : memref<?xi8> to memref<2x2xf32>

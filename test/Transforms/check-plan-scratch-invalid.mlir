@@ -23,10 +23,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @too_small(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @too_small(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -73,10 +73,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @outside_of_the_arena(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33276, commir.mesh = @one, commir.source = @sink.source} {
+func.func @outside_of_the_arena(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33276, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -92,7 +92,7 @@ func.func @outside_of_the_arena(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 att
   %scratch = memref.view %arena[%c0][] : memref<?xi8> to memref<8320xf32>
   commir.fill %o with 0.0 : memref<1x2x2x1xf32>
   commir.fill %l with 0xFFF0000000000000 : memref<1x2x2xf32>
-  // expected-error@+1 {{works on the arena at bytes [0, 33280), outside of the 33276 bytes that are there}}
+  // expected-error@+1 {{works on the local arena at bytes [0, 33280), outside of the 33276 bytes that are there}}
   commir.launch "attention_fwd" ins(%q, %k, %v : memref<1x2x2x1xf32>, memref<1x2x2x1xf32>, memref<1x2x2x1xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at(%c0, %c0, %c0, %c0) scratch(%scratch : memref<8320xf32>)
   commir.launch "softmax_sink" ins(%sink : memref<2xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at()
   %s = commir.status
@@ -122,10 +122,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @where_an_input_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @where_an_input_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -143,7 +143,7 @@ func.func @where_an_input_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attr
   commir.fill %l with 0xFFF0000000000000 : memref<1x2x2xf32>
   %keys = memref.view %arena[%c0][] : memref<?xi8> to memref<1x2x2x1xf32>
   commir.copy %k to %keys : memref<1x2x2x1xf32> to memref<1x2x2x1xf32>
-  // expected-error@+1 {{works in the arena at bytes [0, 33280), which overlaps what it reads, the arena at bytes [0, 16)}}
+  // expected-error@+1 {{works in the local arena at bytes [0, 33280), which overlaps what it reads, the local arena at bytes [0, 16)}}
   commir.launch "attention_fwd" ins(%q, %keys, %v : memref<1x2x2x1xf32>, memref<1x2x2x1xf32>, memref<1x2x2x1xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at(%c0, %c0, %c0, %c0) scratch(%scratch : memref<8320xf32>)
   commir.launch "softmax_sink" ins(%sink : memref<2xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at()
   %s = commir.status
@@ -173,10 +173,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @where_a_result_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @where_a_result_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -192,7 +192,7 @@ func.func @where_a_result_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attr
   %scratch = memref.view %arena[%c0][] : memref<?xi8> to memref<8320xf32>
   commir.fill %o with 0.0 : memref<1x2x2x1xf32>
   commir.fill %l with 0xFFF0000000000000 : memref<1x2x2xf32>
-  // expected-error@+1 {{works in the arena at bytes [0, 33280), which overlaps what it merges into, the arena at bytes [0, 16)}}
+  // expected-error@+1 {{works in the local arena at bytes [0, 33280), which overlaps what it merges into, the local arena at bytes [0, 16)}}
   commir.launch "attention_fwd" ins(%q, %k, %v : memref<1x2x2x1xf32>, memref<1x2x2x1xf32>, memref<1x2x2x1xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at(%c0, %c0, %c0, %c0) scratch(%scratch : memref<8320xf32>)
   commir.launch "softmax_sink" ins(%sink : memref<2xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at()
   %s = commir.status
@@ -222,10 +222,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @where_an_input_of_the_program_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @where_an_input_of_the_program_lies(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -272,10 +272,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @of_what_is_read_later(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @of_what_is_read_later(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -294,7 +294,7 @@ func.func @of_what_is_read_later(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 at
   %sinks = memref.view %arena[%c0][] : memref<?xi8> to memref<2xf32>
   commir.copy %sink to %sinks : memref<2xf32> to memref<2xf32>
   commir.launch "attention_fwd" ins(%q, %k, %v : memref<1x2x2x1xf32>, memref<1x2x2x1xf32>, memref<1x2x2x1xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at(%c0, %c0, %c0, %c0) scratch(%scratch : memref<8320xf32>)
-  // expected-error@+1 {{reads the arena at bytes [0, 8), where 2 of 2 elements were never written in this shape}}
+  // expected-error@+1 {{reads the local arena at bytes [0, 8), where 2 of 2 elements were never written in this shape}}
   commir.launch "softmax_sink" ins(%sinks : memref<2xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at()
   %s = commir.status
   return %s : i32
@@ -323,10 +323,10 @@ commir.program @sink.source on @one axes(b = 1, h = 2, sq = 2, sk = 2)
   }
 }
 
-func.func @of_a_transfer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
+func.func @of_a_transfer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @sink.source} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %Q = commir.memory argument 0 : memref<?xi8>
   %K = commir.memory argument 1 : memref<?xi8>
   %V = commir.memory argument 2 : memref<?xi8>
@@ -346,7 +346,7 @@ func.func @of_a_transfer(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes
   %sinks = memref.view %arena[%c0][] : memref<?xi8> to memref<2xf32>
   // expected-note@+1 {{the transfer starts here}}
   %t = commir.exchange.start %sink to %c0, %sinks from %c0 on "gpu" when %true : memref<2xf32>, memref<2xf32>
-  // expected-error@+1 {{writes the arena at bytes [0, 33280) before the transfer that writes it is waited for}}
+  // expected-error@+1 {{writes the local arena at bytes [0, 33280) before the transfer that writes it is waited for}}
   commir.launch "attention_fwd" ins(%q, %k, %v : memref<1x2x2x1xf32>, memref<1x2x2x1xf32>, memref<1x2x2x1xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at(%c0, %c0, %c0, %c0) scratch(%scratch : memref<8320xf32>)
   commir.wait %t
   commir.launch "softmax_sink" ins(%sink : memref<2xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at()

@@ -17,14 +17,14 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 4, k = 2)
 }
 
 // The other part arrives while the own one is worked on.
-func.func @overlapped(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @overlapped(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -46,14 +46,14 @@ func.func @overlapped(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {c
 }
 
 // Contributions may come in any order, and in parts.
-func.func @in_parts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @in_parts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -80,14 +80,14 @@ func.func @in_parts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {com
 }
 
 // Or it is read where it lies.
-func.func @pulled(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+func.func @pulled(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %true = arith.constant true
   %rank = commir.group_rank "gpu"
   %peer = arith.subi %c1, %rank : index
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
@@ -124,12 +124,12 @@ commir.program @gathered.source on @grid axes(i = 4, j = 2, k = 2)
     commir.store %c to %C merge(sum) over(k) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
-func.func @gathered(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.arena_bytes = 64, commir.mesh = @grid, commir.source = @gathered.source} {
+func.func @gathered(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @grid, commir.source = @gathered.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   %length = arith.constant 8 : i64
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>

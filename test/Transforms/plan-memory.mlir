@@ -5,8 +5,8 @@
 // The largest is placed first, each at a whole cache line of 64 bytes. A loop needs
 // all that it touches at the same time; what nothing touches takes no room.
 // CHECK-LABEL: func.func @needed_together
-// CHECK-SAME: commir.arena_bytes = 384 : i64
-// CHECK: %[[ARENA:.*]] = commir.memory arena : memref<?xi8>
+// CHECK-SAME: commir.local_bytes = 384 : i64
+// CHECK: %[[ARENA:.*]] = commir.memory local : memref<?xi8>
 // CHECK: memref.view %[[ARENA]][%c128{{.*}}][] : memref<?xi8> to memref<100xi8>
 // CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<128xi8>
 // CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<99xi8>
@@ -36,8 +36,8 @@ func.func @needed_together(%n: index) attributes {commir.mesh = @mesh} {
 
 // What is needed one after the other shares bytes; making a view needs nothing.
 // CHECK-LABEL: func.func @one_after_the_other
-// CHECK-SAME: commir.arena_bytes = 256 : i64
-// CHECK: %[[ARENA:.*]] = commir.memory arena
+// CHECK-SAME: commir.local_bytes = 256 : i64
+// CHECK: %[[ARENA:.*]] = commir.memory local
 // CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<128xi8>
 // CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<256xi8>
 // CHECK: memref.view %[[ARENA]][%c128{{.*}}][] : memref<?xi8> to memref<120xi8>
@@ -62,8 +62,8 @@ func.func @one_after_the_other() attributes {commir.mesh = @mesh} {
 // The first and the third leave gaps of 512 and 128 bytes, and the last takes the
 // smaller.
 // CHECK-LABEL: func.func @smallest_gap
-// CHECK-SAME: commir.arena_bytes = 1216 : i64
-// CHECK: %[[ARENA:.*]] = commir.memory arena
+// CHECK-SAME: commir.local_bytes = 1216 : i64
+// CHECK: %[[ARENA:.*]] = commir.memory local
 // CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<512xi8>
 // CHECK: memref.view %[[ARENA]][%c512{{.*}}][] : memref<?xi8> to memref<448xi8>
 // CHECK: memref.view %[[ARENA]][%c960{{.*}}][] : memref<?xi8> to memref<128xi8>
@@ -92,8 +92,8 @@ func.func @smallest_gap() attributes {commir.mesh = @mesh} {
 
 // A transfer needs both its sides until its wait, wherever its token goes.
 // CHECK-LABEL: func.func @until_the_wait
-// CHECK-SAME: commir.arena_bytes = 448 : i64
-// CHECK: %[[ARENA:.*]] = commir.memory arena
+// CHECK-SAME: commir.local_bytes = 448 : i64
+// CHECK: %[[ARENA:.*]] = commir.memory local
 // CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<256xi8>
 // CHECK: memref.view %[[ARENA]][%c256{{.*}}][] : memref<?xi8> to memref<128xi8>
 // CHECK: memref.view %[[ARENA]][%c384{{.*}}][] : memref<?xi8> to memref<64xi8>
@@ -127,8 +127,8 @@ func.func @until_the_wait(%more: i1) attributes {commir.mesh = @mesh} {
 
 // Memory that a loop carries is needed as long as what the loop gives back.
 // CHECK-LABEL: func.func @carried_by_a_loop
-// CHECK-SAME: commir.arena_bytes = 320 : i64
-// CHECK: %[[ARENA:.*]] = commir.memory arena
+// CHECK-SAME: commir.local_bytes = 320 : i64
+// CHECK: %[[ARENA:.*]] = commir.memory local
 // CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<128xi8>
 // CHECK: memref.view %[[ARENA]][%c128{{.*}}][] : memref<?xi8> to memref<128xi8>
 // CHECK: memref.view %[[ARENA]][%c256{{.*}}][] : memref<?xi8> to memref<64xi8>
@@ -156,7 +156,7 @@ func.func @carried_by_a_loop(%n: index) attributes {commir.mesh = @mesh} {
 
 // A choice of two may be either.
 // CHECK-LABEL: func.func @chosen
-// CHECK-SAME: commir.arena_bytes = 192 : i64
+// CHECK-SAME: commir.local_bytes = 192 : i64
 commir.mesh @mesh(gpu = 4)
 func.func @chosen(%c: i1) attributes {commir.mesh = @mesh} {
   %a = memref.alloc() : memref<64xi8>
@@ -174,7 +174,7 @@ func.func @chosen(%c: i1) attributes {commir.mesh = @mesh} {
 // A transfer that nothing ends, and an address that someone else may keep, need
 // their memory to the end and from the start.
 // CHECK-LABEL: func.func @never_free
-// CHECK-SAME: commir.arena_bytes = 256 : i64
+// CHECK-SAME: commir.local_bytes = 256 : i64
 commir.mesh @mesh(gpu = 4)
 func.func private @keep(memref<64xi8>)
 func.func @never_free(%more: i1) attributes {commir.mesh = @mesh} {
@@ -195,7 +195,7 @@ func.func @never_free(%more: i1) attributes {commir.mesh = @mesh} {
 // -----
 
 // CHECK-LABEL: func.func @nothing_to_place
-// CHECK-SAME: commir.arena_bytes = 0 : i64
+// CHECK-SAME: commir.local_bytes = 0 : i64
 // CHECK-NOT: commir.memory
 commir.mesh @mesh(gpu = 4)
 func.func @nothing_to_place() attributes {commir.mesh = @mesh} {
@@ -215,15 +215,18 @@ func.func @no_plan() {
 
 // -----
 
-// What is lent is needed until the lease is closed, what a pull writes until its wait.
+// What is lent is needed until the lease is closed, and lies in the symmetric arena;
+// what a pull writes until its wait.
 // CHECK-LABEL: func.func @until_the_lease_is_closed
-// CHECK-SAME: commir.arena_bytes = 448 : i64
-// CHECK: %[[ARENA:.*]] = commir.memory arena
-// CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<256xi8>
-// CHECK: memref.view %[[ARENA]][%c256{{.*}}][] : memref<?xi8> to memref<128xi8>
-// CHECK: memref.view %[[ARENA]][%c256{{.*}}][] : memref<?xi8> to memref<100xi8>
-// CHECK: memref.view %[[ARENA]][%c384{{.*}}][] : memref<?xi8> to memref<64xi8>
-// CHECK: memref.view %[[ARENA]][%c0{{.*}}][] : memref<?xi8> to memref<60xi8>
+// CHECK-SAME: commir.local_bytes = 192 : i64
+// CHECK-SAME: commir.symmetric_bytes = 256 : i64
+// CHECK-DAG: %[[LOCAL:.*]] = commir.memory local : memref<?xi8>
+// CHECK-DAG: %[[SYMMETRIC:.*]] = commir.memory symmetric : memref<?xi8>
+// CHECK: memref.view %[[SYMMETRIC]][%c0{{.*}}][] : memref<?xi8> to memref<256xi8>
+// CHECK: memref.view %[[LOCAL]][%c0{{.*}}][] : memref<?xi8> to memref<128xi8>
+// CHECK: memref.view %[[LOCAL]][%c0{{.*}}][] : memref<?xi8> to memref<100xi8>
+// CHECK: memref.view %[[LOCAL]][%c128{{.*}}][] : memref<?xi8> to memref<64xi8>
+// CHECK: memref.view %[[LOCAL]][%c0{{.*}}][] : memref<?xi8> to memref<60xi8>
 commir.mesh @mesh(gpu = 4)
 func.func @until_the_lease_is_closed(%peer: index, %when: i1) attributes {commir.mesh = @mesh} {
   %c0 = arith.constant 0 : index
@@ -247,10 +250,41 @@ func.func @until_the_lease_is_closed(%peer: index, %when: i1) attributes {commir
 
 // -----
 
+// What may be lent lies in the symmetric arena, through views, choices and loops.
+// CHECK-LABEL: func.func @maybe_lent
+// CHECK-SAME: commir.local_bytes = 64 : i64
+// CHECK-SAME: commir.symmetric_bytes = 192 : i64
+// CHECK-DAG: %[[LOCAL:.*]] = commir.memory local : memref<?xi8>
+// CHECK-DAG: %[[SYMMETRIC:.*]] = commir.memory symmetric : memref<?xi8>
+// CHECK: memref.view %[[SYMMETRIC]][%c0{{.*}}][] : memref<?xi8> to memref<64xi8>
+// CHECK: memref.view %[[SYMMETRIC]][%c64{{.*}}][] : memref<?xi8> to memref<64xi8>
+// CHECK: memref.view %[[SYMMETRIC]][%c128{{.*}}][] : memref<?xi8> to memref<64xi8>
+// CHECK: memref.view %[[LOCAL]][%c0{{.*}}][] : memref<?xi8> to memref<64xi8>
+commir.mesh @mesh(gpu = 4)
+func.func @maybe_lent(%c: i1, %n: index) attributes {commir.mesh = @mesh} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xi8>
+  %b = memref.alloc() : memref<64xi8>
+  %d = memref.alloc() : memref<64xi8>
+  %other = memref.alloc() : memref<64xi8>
+  %e = arith.select %c, %a, %b : memref<64xi8>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%p = %e) -> (memref<64xi8>) {
+    %view = memref.subview %p[0] [32] [1] : memref<64xi8> to memref<32xi8, strided<[1]>>
+    %lease = commir.lease.open %view on "gpu" : memref<32xi8, strided<[1]>>
+    commir.lease.close %lease
+    memref.copy %other, %other : memref<64xi8> to memref<64xi8>
+    scf.yield %d : memref<64xi8>
+  }
+  return
+}
+
+// -----
+
 // What is in several lanes is needed together, wherever the text has it; before and
 // after them its place is free.
 // CHECK-LABEL: func.func @beside
-// CHECK-SAME: commir.arena_bytes = 256 : i64
+// CHECK-SAME: commir.local_bytes = 256 : i64
 // CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<128xi8>
 // CHECK: memref.view %{{.*}}[%c128{{.*}}][] : memref<?xi8> to memref<128xi8>
 // CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<64xi8>

@@ -46,7 +46,7 @@ class HandPlan:
 
     # -- memory ---------------------------------------------------------------
 
-    def memory(self, what="arena"):
+    def memory(self, what="local"):
         return self.say(f"commir.memory {what} : memref<?xi8>")
 
     def tile(self, *shape, dtype="bf16", of=None):
@@ -128,7 +128,7 @@ class HandPlan:
         return (
             f"commir.mesh @mesh({levels})\n"
             "func.func @plan(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes "
-            f"{{commir.mesh = @mesh, commir.arena_bytes = 0 : i64}} {{\n    {body}\n}}\n"
+            f"{{commir.mesh = @mesh, commir.local_bytes = 0 : i64}} {{\n    {body}\n}}\n"
         )
 
     def simulate(self, topology):

@@ -23,7 +23,7 @@ def test_a_plan_for_gpus_carries_the_kernels_that_it_launches() -> None:
     assert made.image.index(b"\0") == len(made.image) - 1
     assert b".target sm_90a" in made.image
     assert made.entry != 0
-    assert made.arena_bytes > 0
+    assert made.local_bytes > 0
     assert made.spmd == compiled(schedule, "sim").spmd
 
 

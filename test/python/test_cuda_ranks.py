@@ -94,6 +94,7 @@ def check(ended: list[tuple[int, str]]) -> None:
         "summa",
         "gemm-rs",
         "gemm-rs-shifted",
+        "gemm-rs-fetch",
         "async-tp",
     ],
 )

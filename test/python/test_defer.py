@@ -21,7 +21,7 @@ def test_each_step_writes_and_one_kernel_merges(partial):
     assert [box.dtype for box in events[0].outputs] == [partial or "f32", "f32"]
     # What is of the output's type already is merged into the one that is there.
     assert events[3].overwrites == ((False, False) if partial else (True, True))
-    assert events[0].outputs[0].memory == ("O" if partial else "arena")
+    assert events[0].outputs[0].memory == ("O" if partial else "local arena")
     assert [box.memory for box in events[-1].outputs] == ["O", "LSE"]
     assert trial(plan).right
 

@@ -182,7 +182,7 @@ def test_async_tp_pulls_from_the_owner():
     for event in pulls:
         assert event.inputs[0].memory == event.inputs[0].holds == "A"
         assert event.inputs[0].owner == event.sender
-        assert event.outputs[0].memory == "arena"
+        assert event.outputs[0].memory == "local arena"
         assert event.outputs[0].holds == "A"
     lines = [line for row in table(plan).values() for line in row[0]]
     assert lines[0].startswith("open A")
@@ -222,7 +222,7 @@ def test_explain_prints_schedule_places_steps_and_totals(tmp_path):
     assert "schedule    parallelize(sq, gpu); shift(sk, by=sq)" in printed
     assert "K and V rotate along sk over gpu" in printed
     assert "sk -> gpu" in printed
-    assert "arena" in printed
+    assert "bytes a rank, 0 of them symmetric; shards of the buffers:" in printed
     assert "send K[sk 0:10], V[sk 0:10] -> 4" in printed
     assert "5 ranks in all; --ranks names those to show" in printed
     sent = 2 * 50 * 2 * 8 * 4 * 4

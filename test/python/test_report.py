@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from mercury.cli.tune import tune as command
 from mercury.report import check, page, write
 from mercury.report.html import Html, tag
-from mercury.report.memory import blocks
+from mercury.report.memory import blocks, memory_map
 from mercury.report.timeline import timeline
 from mercury.simulator import Span
 from mercury.tuner import SpaceOptions, Style, TuneError
@@ -123,7 +123,7 @@ def test_it_contains_what_was_found(found, text):
         "not measured",
         "as predicted",
         "right: error",
-        "Arena of rank 0",
+        "Local arena of rank 0",
     ):
         assert part in said
     for reason in (*found.counts.refused, *found.counts.lacking):
@@ -243,9 +243,9 @@ def test_memory_is_drawn_as_lives_that_do_not_touch_each_other(found):
         next(each for each in found.plans if "shift" in each.recipe)
     ).compile()
     events = plan.events(rank=0)
-    lives = blocks(events)
+    lives = blocks(events, "local arena")
     assert {"K", "V"} <= {block.holds for block in lives}
-    assert max(block.high for block in lives) <= plan.arena_bytes
+    assert max(block.high for block in lives) <= plan.local_bytes
     assert all(0 <= block.born <= block.dies < len(events) for block in lives)
     for one in lives:
         for other in lives:
@@ -254,14 +254,29 @@ def test_memory_is_drawn_as_lives_that_do_not_touch_each_other(found):
             assert one is other or apart or before or one.holds == other.holds
 
 
+def test_both_arenas_are_drawn():
+    program = mc.programs.matmul(m=16, n=8, depth=8, dtype="f32")
+    schedule = mc.Schedule(program, mc.Mesh(gpu=2), {"C": {"i": "gpu"}}).apply(
+        "parallelize(k, gpu); shift(i, by=k, offset=1, results=fetch)"
+    )
+    plan = schedule.compile()
+    events = plan.events(rank=0)
+    lent = blocks(events, "symmetric arena")
+    assert [(life.low, life.high) for life in lent] == [(0, 8 * 8 * 4)]
+    assert lent[0].high <= plan.symmetric_bytes
+    drawn = str(memory_map(events, "symmetric arena", plan.symmetric_bytes, 0))
+    assert "symmetric arena of rank 0: 256 B over" in drawn
+    assert "nothing in the symmetric arena" in str(memory_map(events, "symmetric arena", 0, 0))
+
+
 def test_a_launch_that_overwrites_begins_a_life_and_one_that_merges_goes_on():
     program = mc.programs.matmul(m=8, n=8, depth=8, dtype="f32")
     plan = mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("k", "gpu").compile()
     launch = next(each for each in plan.events(rank=0) if each.kind == "launch")
-    box = replace(launch.outputs[0], memory="arena", owner=0, offset=0)
+    box = replace(launch.outputs[0], memory="local arena", owner=0, offset=0)
     merging = replace(launch, outputs=(box,), overwrites=(False,))
     writing = replace(merging, overwrites=(True,))
-    lives = blocks([writing, merging, writing, merging, merging])
+    lives = blocks([writing, merging, writing, merging, merging], "local arena")
     assert [(life.born, life.dies) for life in lives] == [(0, 1), (2, 4)]
 
 

@@ -46,8 +46,8 @@ static MemoryBox getShardRegion(int64_t buffer, Type elementType,
 }
 
 void Checker::begin(RankState &rank) {
-  rank.memories.resize(1);
-  rank.bytes.push_back(trace.getArenaBytes());
+  rank.memories.resize(2);
+  rank.bytes = {trace.getLocalBytes(), trace.getSymmetricBytes()};
   rank.starts.assign(trace.getNumGroups(), 0);
   rank.opened.assign(trace.getNumGroups(), 0);
   for (int64_t buffer = 0; buffer < meaning.getNumBuffers(); ++buffer) {
@@ -201,7 +201,7 @@ LogicalResult Checker::checkOutput(RankState &rank, int64_t output) {
     MemoryBox region = slice(whole, indices);
     Box missing = getIndices(region);
     BoxSet found;
-    for (Piece &piece : rank.memories[output + 1].read(region)) {
+    for (Piece &piece : getContents(rank, region.space).read(region)) {
       found.add(piece.local);
       Box expected = piece.local;
       for (auto [interval, start] : llvm::zip_equal(expected, positions))
@@ -273,7 +273,7 @@ int64_t Checker::describeBlock(RankState &rank, Diagnostic &note) {
   }
   note << trace.describeRank(peer) << " to take part in the "
        << (next.kind == PlanEvent::Kind::AllGather ? "gathering"
-           : next.isCollective() ? "collective"
+           : next.isCollective()                   ? "collective"
                                  : (next.hasSent ? "message that it sends"
                                                  : "message that it receives"))
        << " of " << describeSteps(next.start);

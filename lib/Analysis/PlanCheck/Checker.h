@@ -62,7 +62,7 @@ struct RankState {
   /// The event that it is at; kept while it is blocked.
   const PlanEvent *event = nullptr;
   bool ended = false, isRunnable = true;
-  /// The arena, then the arguments.
+  /// The local and the symmetric arena, then the arguments.
   std::vector<Contents> memories;
   std::vector<int64_t> bytes;
   /// Transfers by token, until they are waited for; null if nothing happens.
@@ -206,6 +206,7 @@ private:
   Progress wait(RankState &rank);
   bool canReadLeases(RankState &rank);
   LogicalResult openLease(RankState &rank);
+  LogicalResult checkLent(RankState &rank, const Lease &lease);
   Progress closeLease(RankState &rank);
   Lease *getPeerLease(const Lease &lease, int64_t rank);
 

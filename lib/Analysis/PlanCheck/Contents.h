@@ -65,7 +65,7 @@ Box getIndices(const MemoryBox &region);
 /// are taken to, when the ranges of their addresses do.
 bool overlaps(const MemoryBox &a, const MemoryBox &b);
 
-/// One memory of one rank: the arena, or an argument.
+/// One memory of one rank: an arena, or an argument.
 class Contents {
 public:
   /// What a region holds. The pieces are disjoint; what they leave out was

@@ -11,8 +11,11 @@ using namespace mlir;
 using namespace mlir::commir;
 using namespace mlir::commir::check;
 
+/// The arenas, then the arguments.
 static size_t getMemoryNumber(MemorySpace space) {
-  return space.kind == MemorySpace::Kind::Arena ? 0 : space.number + 1;
+  if (space.kind == MemorySpace::Kind::Local)
+    return 0;
+  return space.kind == MemorySpace::Kind::Symmetric ? 1 : space.number + 2;
 }
 
 Contents &Checker::getContents(RankState &rank, MemorySpace space) {
@@ -45,7 +48,7 @@ FailureOr<Checker::Place> Checker::locate(RankState &rank,
   }
   size_t number = getMemoryNumber(place.region.space);
   if (number >= place.owner->bytes.size())
-    return report(rank) << "works on argument " << number - 1
+    return report(rank) << "works on argument " << place.region.space.number
                         << ", which the program does not have";
   last = std::min(last, place.owner->bytes[number]);
   if (!region.isEmpty() &&

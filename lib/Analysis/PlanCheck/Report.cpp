@@ -41,7 +41,8 @@ std::string Checker::describe(const MemoryBox &region) {
   else if (space.kind == MemorySpace::Kind::Leased)
     stream << "memory leased by group rank " << space.peer;
   else
-    stream << "the arena";
+    stream << (space.kind == MemorySpace::Kind::Local ? "the local arena"
+                                                      : "the symmetric arena");
   if (region.isEmpty())
     stream << " (no elements)";
   else if (region.sizes.front() != std::numeric_limits<int64_t>::max())

@@ -289,14 +289,49 @@ bool Checker::canReadLeases(RankState &rank) {
   });
 }
 
+/// Peers reach arguments and the symmetric arena, and find what is in that at
+/// the same offset as their own.
+LogicalResult Checker::checkLent(RankState &rank, const Lease &lease) {
+  using Kind = MemorySpace::Kind;
+  const MemoryBox &memory = lease.memory;
+  if (memory.space.kind == Kind::Local) {
+    int64_t end = std::min(memory.getEnd(), trace.getLocalBytes());
+    auto held = getContents(rank, memory.space).readBytes(memory.offset, end);
+    std::string with = held.empty() ? "" : " with " + describe(held[0].second);
+    return report(rank) << "lets peers read " << describe(memory) << with
+                        << ", which they do not map; what is lent must lie in "
+                           "the symmetric arena or be an argument";
+  }
+  if (memory.space.kind == Kind::Argument)
+    return success();
+  if (memory.space.kind != Kind::Symmetric)
+    return report(rank) << "leases memory that is not this rank's own";
+  for (int64_t member = 0; member < trace.getGroupSize(lease.group); ++member) {
+    const Lease *theirs = getPeerLease(
+        lease, trace.getMember(rank.getRank(), lease.group, member));
+    if (!theirs || !(theirs->memory.space == memory.space) ||
+        theirs->memory.offset == memory.offset)
+      continue;
+    InFlightDiagnostic error =
+        report(rank) << "lets peers read " << describe(memory)
+                     << ", which a peer lends from byte "
+                     << theirs->memory.offset
+                     << "; the symmetric arena must have the same at the same "
+                        "offset on every rank";
+    note(error, theirs->open, "the peer's lease is opened here");
+    return error;
+  }
+  return success();
+}
+
 LogicalResult Checker::openLease(RankState &rank) {
   const PlanEvent &event = *rank.event;
   if (failed(agreeOnOrder(rank)))
     return failure();
   const MemoryBox &memory = event.inputs[0];
-  if (memory.space.kind != MemorySpace::Kind::Arena &&
-      memory.space.kind != MemorySpace::Kind::Argument)
-    return report(rank) << "leases memory that is not this rank's own";
+  Lease lease{getMoment(rank), memory, event.group, rank.opened[event.group]++};
+  if (failed(checkLent(rank, lease)))
+    return failure();
   if (const Transfer *coming = findArrival(rank, memory)) {
     InFlightDiagnostic error = report(rank)
                                << "lets peers read " << describe(memory)
@@ -306,8 +341,7 @@ LogicalResult Checker::openLease(RankState &rank) {
   }
   if (failed(touch(rank, memory, /*writes=*/false)))
     return failure();
-  rank.leases.push_back(
-      {getMoment(rank), memory, event.group, rank.opened[event.group]++});
+  rank.leases.push_back(lease);
   for (int64_t member = 0; member < trace.getGroupSize(event.group); ++member)
     wake(*ranks[trace.getMember(rank.getRank(), event.group, member)]);
   return success();

@@ -116,7 +116,10 @@ LogicalResult FunctionConverter::convert(Operation &op) {
           ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(*argument)});
       start = LLVM::LoadOp::create(builder, loc, pointer, at);
     } else {
-      start = call("mercury_rt_arena", pointer, {context});
+      bool isLocal = memory.getArena() == Arena::Local;
+      start = call(isLocal ? "mercury_rt_local_arena"
+                           : "mercury_rt_symmetric_arena",
+                   pointer, {context});
     }
     memory.getBytes().replaceAllUsesWith(makeMemory(start));
     return success();

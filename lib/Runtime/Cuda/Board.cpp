@@ -45,11 +45,13 @@ struct Board::GroupEntry {
 static constexpr size_t align(size_t bytes) { return (bytes + 63) & ~63ul; }
 
 /// A number that differs where two ranks would not fit together. Never 0.
-static uint64_t describe(const Mesh &mesh, const Groups &groups) {
+static uint64_t describe(const Mesh &mesh, const Groups &groups,
+                         int64_t symmetricBytes) {
   uint64_t hash = 14695981039346656037ull ^ MERCURY_RT_ABI_VERSION;
   auto mix = [&hash](uint64_t value) {
     hash = (hash ^ value) * 1099511628211u;
   };
+  mix(symmetricBytes);
   for (int64_t level = 0; level < mesh.levels(); ++level) {
     mix(mesh.sizes[level]);
     for (char letter : mesh.names[level])
@@ -73,7 +75,7 @@ Board::~Board() {
     munmap(memory, bytes);
 }
 
-std::string Board::map(const std::string &path) {
+std::string Board::map(const std::string &path, int64_t symmetricBytes) {
   this->path = path;
   int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   void *mapped = MAP_FAILED;
@@ -87,12 +89,13 @@ std::string Board::map(const std::string &path) {
            "': " + std::strerror(error) + "; name one in /dev/shm or /tmp";
   memory = static_cast<char *>(mapped);
 
-  uint64_t expected = 0, job = describe(mesh, groups);
+  uint64_t expected = 0, job = describe(mesh, groups, symmetricBytes);
   auto &header = *reinterpret_cast<Header *>(memory);
   if (!header.job.compare_exchange_strong(expected, job) && expected != job)
     return "the rendezvous file '" + path +
-           "' is used by ranks of another mesh, other groups or another "
-           "version; give each job a file of its own";
+           "' is used by ranks of another mesh, other groups, another "
+           "symmetric arena or another version; give each job a file of its "
+           "own";
   if (entry(self).attached.load())
     return "the rendezvous file '" + path + "' already has a rank " +
            std::to_string(self) + "; give each job a file of its own";

@@ -48,7 +48,7 @@ public:
   Board(const Board &) = delete;
 
   /// Maps the file. What is wrong is returned; empty if nothing is.
-  std::string map(const std::string &path);
+  std::string map(const std::string &path, int64_t symmetricBytes);
   /// Posts this rank's signals and waits for those of every other rank here.
   std::string attach(const Exported &signals);
   const Exported &signals(int64_t rank) const;

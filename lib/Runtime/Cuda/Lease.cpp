@@ -40,6 +40,9 @@ int32_t Rank::leaseOpen(int64_t group, const void *base, int64_t bytes,
   if (bytes < 0 || (bytes > 0 && !base))
     return invalid("cannot lend " + std::to_string(bytes) +
                    " bytes at no address; pass an address and a size from 0");
+  if (bytes > 0 && local.contains(base))
+    return invalid("lends memory of the local arena, which no peer maps; lend "
+                   "what lies in the symmetric arena");
   if (!isLocalGroup(group))
     return failWith(MERCURY_RT_UNSUPPORTED,
                     "the ranks of this group are on several hosts and cannot "

@@ -43,8 +43,9 @@ static std::string check(const mercury_rt_cuda_job &job) {
   if (job.rank < 0 || job.rank >= ranks)
     return "there is no rank " + std::to_string(job.rank) +
            "; ranks go from 0 to " + std::to_string(ranks - 1);
-  if (job.arena_bytes < 0)
-    return "its arena has " + std::to_string(job.arena_bytes) + " bytes";
+  if (job.local_bytes < 0 || job.symmetric_bytes < 0)
+    return "its arenas have " + std::to_string(job.local_bytes) + " and " +
+           std::to_string(job.symmetric_bytes) + " bytes";
   if (job.deadline_ms < 0 || job.deadline_ms > kDayMs)
     return "the deadline of " + std::to_string(job.deadline_ms) +
            " ms is not within a day";
@@ -84,6 +85,16 @@ static int32_t refuse(int32_t status, const std::string &problem) {
   return status;
 }
 
+int32_t Rank::openArena(int64_t bytes, Arena &arena) {
+  if (bytes == 0)
+    return MERCURY_RT_OK;
+  MERCURY_RT_CUDA(driver.memAlloc(&arena.base, bytes));
+  arena.bytes = bytes;
+  // All ones is NaN in every float type: what was never written shows.
+  MERCURY_RT_CUDA(driver.memsetD8Async(arena.base, 0xFF, bytes, lanes.first));
+  return MERCURY_RT_OK;
+}
+
 int32_t Rank::openDevice(const mercury_rt_cuda_job &job) {
   int devices = 0;
   MERCURY_RT_CUDA(driver.deviceGetCount(&devices));
@@ -95,13 +106,9 @@ int32_t Rank::openDevice(const mercury_rt_cuda_job &job) {
   MERCURY_RT_CUDA(driver.primaryCtxRetain(&deviceContext, device));
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   MERCURY_RT_CUDA(lanes.open());
-  if (job.arena_bytes) {
-    MERCURY_RT_CUDA(driver.memAlloc(&arenaMemory, job.arena_bytes));
-    // All ones is NaN in every float type: what was never written shows.
-    MERCURY_RT_CUDA(
-        driver.memsetD8Async(arenaMemory, 0xFF, job.arena_bytes, lanes.first));
-  }
-  return MERCURY_RT_OK;
+  if (int32_t status = openArena(job.local_bytes, local))
+    return status;
+  return openArena(job.symmetric_bytes, symmetric);
 }
 
 int32_t Rank::openSignals() {
@@ -126,7 +133,8 @@ int32_t Rank::openSignals() {
 }
 
 int32_t Rank::open(const mercury_rt_cuda_job &job) {
-  if (std::string problem = board.map(job.rendezvous); !problem.empty())
+  if (std::string problem = board.map(job.rendezvous, job.symmetric_bytes);
+      !problem.empty())
     return refuse(MERCURY_RT_INVALID, problem);
   operation = "opening GPU " + std::to_string(job.device);
   if (int32_t status = openDevice(job))

@@ -46,7 +46,10 @@ public:
 
   int64_t groupRank(int64_t group) override;
   int64_t groupSize(int64_t group) override;
-  void *arena() override { return reinterpret_cast<void *>(arenaMemory); }
+  void *localArena() override { return reinterpret_cast<void *>(local.base); }
+  void *symmetricArena() override {
+    return reinterpret_cast<void *>(symmetric.base);
+  }
   int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                         int64_t sendBytes, int64_t recvFrom, void *dst,
                         int64_t recvBytes, int64_t *token) override;
@@ -113,6 +116,16 @@ private:
     std::vector<bool> isKnown;
   };
 
+  struct Arena {
+    DevicePtr base = 0;
+    int64_t bytes = 0;
+
+    bool contains(const void *address) const {
+      return reinterpret_cast<DevicePtr>(address) - base <
+             static_cast<DevicePtr>(bytes);
+    }
+  };
+
   struct LoadedImage {
     std::string image;
     Module module = nullptr;
@@ -156,6 +169,7 @@ private:
   int32_t enter(Stream caller);
   int32_t leave(Stream caller);
   int32_t openDevice(const mercury_rt_cuda_job &job);
+  int32_t openArena(int64_t bytes, Arena &arena);
   int32_t openSignals();
   Result queryLanes();
   int32_t pollLanes(bool &idle);
@@ -175,7 +189,7 @@ private:
 
   Device device = 0;
   Context deviceContext = nullptr;
-  DevicePtr arenaMemory = 0;
+  Arena local, symmetric;
   Board board;
   Lanes lanes;
   Peers peers;

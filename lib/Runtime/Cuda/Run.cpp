@@ -266,8 +266,9 @@ Rank::~Rank() {
   // Work that never ended still reads and writes: its memory is left to it.
   if (idle && board.waitForDetached(board.failed() ? kDrainTime : deadline)) {
     signals.close();
-    if (arenaMemory)
-      driver.memFree(arenaMemory);
+    for (const Arena &arena : {local, symmetric})
+      if (arena.base)
+        driver.memFree(arena.base);
   }
   driver.primaryCtxRelease(device);
 }

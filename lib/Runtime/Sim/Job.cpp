@@ -114,9 +114,10 @@ void Job::fill(mercury_rt_sim_report &report) const {
     std::copy(bytesSent.begin(), bytesSent.end(), report.bytes_sent);
   if (report.messages)
     std::copy(messages.begin(), messages.end(), report.messages);
-  const int64_t *arenas = description.arena_bytes;
+  const int64_t *local = description.local_bytes;
   report.peak_arena_bytes =
-      arenas ? *std::max_element(arenas, arenas + mesh.size()) : 0;
+      description.symmetric_bytes +
+      (local ? *std::max_element(local, local + mesh.size()) : 0);
   report.failing_rank = failingRank;
 }
 

@@ -25,6 +25,10 @@ int32_t Rank::leaseOpen(int64_t group, const void *base, int64_t bytes,
     return job.fail(lock, *operation, MERCURY_RT_INVALID,
                     "cannot lend " + std::to_string(bytes) +
                         " bytes; sizes start at 0");
+  if (base && bytes > 0 && liesInLocalArena(base))
+    return job.fail(lock, *operation, MERCURY_RT_INVALID,
+                    "lends memory of the local arena, which no peer reaches; "
+                    "lend what lies in the symmetric arena");
 
   Lease &opened = job.getLease(number, group, ++leasesOpened[group]);
   operation->lease = &opened;

@@ -28,17 +28,28 @@ static bool overlap(const void *a, int64_t aBytes, const void *b,
   return aBegin < bBegin + bBytes && bBegin < aBegin + aBytes;
 }
 
-Rank::Rank(Job &job, int64_t number) : job(job), number(number) {
-  const int64_t *arenas = job.description.arena_bytes;
-  if (!arenas || arenas[number] == 0)
-    return;
-  size_t bytes = arenas[number];
+Rank::Rank(Job &job, int64_t number)
+    : job(job), number(number),
+      localBytes(job.description.local_bytes
+                     ? job.description.local_bytes[number]
+                     : 0),
+      local(makeArena(localBytes)),
+      symmetric(makeArena(job.description.symmetric_bytes)) {}
+
+Rank::Arena Rank::makeArena(int64_t bytes) {
+  if (bytes == 0)
+    return {nullptr, &std::free};
   size_t rounded = (bytes + kArenaAlignment - 1) & ~(kArenaAlignment - 1);
-  memory.reset(std::aligned_alloc(kArenaAlignment, rounded));
-  if (!memory)
+  Arena arena(std::aligned_alloc(kArenaAlignment, rounded), &std::free);
+  if (!arena)
     throw std::bad_alloc();
   // All ones is NaN in every float type: what was never written shows.
-  std::memset(memory.get(), 0xFF, rounded);
+  std::memset(arena.get(), 0xFF, rounded);
+  return arena;
+}
+
+bool Rank::liesInLocalArena(const void *base) const {
+  return overlap(local.get(), localBytes, base, 1);
 }
 
 int64_t Rank::groupRank(int64_t group) {

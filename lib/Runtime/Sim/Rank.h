@@ -32,7 +32,8 @@ public:
 
   int64_t groupRank(int64_t group) override;
   int64_t groupSize(int64_t group) override;
-  void *arena() override { return memory.get(); }
+  void *localArena() override { return local.get(); }
+  void *symmetricArena() override { return symmetric.get(); }
   int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                         int64_t sendBytes, int64_t recvFrom, void *dst,
                         int64_t recvBytes, int64_t *token) override;
@@ -100,7 +101,12 @@ private:
   int32_t finishStart(std::unique_lock<std::mutex> &lock, Operation &operation,
                       int64_t *token);
 
-  std::unique_ptr<void, decltype(&std::free)> memory{nullptr, &std::free};
+  using Arena = std::unique_ptr<void, decltype(&std::free)>;
+  static Arena makeArena(int64_t bytes);
+  bool liesInLocalArena(const void *base) const;
+
+  const int64_t localBytes;
+  const Arena local, symmetric;
   std::map<int64_t, int64_t> leasesOpened; // of each level
 };
 

@@ -43,10 +43,13 @@ static std::string check(const mercury_rt_sim_job &job) {
              std::to_string(MERCURY_RT_SIM_MAX_RANKS) + " ranks in all";
     ranks *= size;
   }
-  for (int64_t rank = 0; job.arena_bytes && rank < ranks; ++rank)
-    if (job.arena_bytes[rank] < 0)
-      return "the arena of rank " + std::to_string(rank) + " has " +
-             std::to_string(job.arena_bytes[rank]) + " bytes";
+  for (int64_t rank = 0; job.local_bytes && rank < ranks; ++rank)
+    if (job.local_bytes[rank] < 0)
+      return "the local arena of rank " + std::to_string(rank) + " has " +
+             std::to_string(job.local_bytes[rank]) + " bytes";
+  if (job.symmetric_bytes < 0)
+    return "the symmetric arena has " + std::to_string(job.symmetric_bytes) +
+           " bytes";
   if (job.deadline_ms < 0 || job.deadline_ms > kDayMs)
     return "the deadline of " + std::to_string(job.deadline_ms) +
            " ms is not within a day";

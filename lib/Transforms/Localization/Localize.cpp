@@ -46,8 +46,7 @@ LogicalResult ProgramLocalizer::localize() {
   auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
   for (BlockArgument argument : program.getBody().getArguments()) {
     int64_t number = argument.getArgNumber();
-    Value memory = MemoryOp::create(builder, loc, bytes,
-                                    builder.getI64IntegerAttr(number));
+    Value memory = MemoryOp::create(builder, loc, bytes, number);
     memories[argument] = {memory,
                           program.getBufferType(number),
                           getBoundary(program.getBinding(number)),

@@ -147,7 +147,8 @@ def _print(
         places = (_cuts(side[buffer.name]) for side in (placed.boundary, placed.inside))
         buffers.add_row(escape(str(buffer)), f"{shape} {buffer.dtype}", *map(escape, places))
     console.print(buffers)
-    line("memory", f"arena {plan.arena_bytes:,} bytes a rank; shards of the buffers:")
+    arenas = f"{plan.arena_bytes:,} bytes a rank, {plan.symmetric_bytes:,} of them symmetric"
+    line("memory", f"arenas {arenas}; shards of the buffers:")
     held = [f"{_shard_bytes(plan, rank):,} (rank {rank})" for rank in shown]
     line("", ", ".join(held) + " bytes")
 
@@ -195,6 +196,7 @@ def _to_json(
             for buffer in plan.program.buffers
         ],
         "arena_bytes": plan.arena_bytes,
+        "symmetric_bytes": plan.symmetric_bytes,
         "shard_bytes": {rank: _shard_bytes(plan, rank) for rank in shown},
         "traffic": {
             level: {"bytes": moved.bytes, "messages": moved.messages}

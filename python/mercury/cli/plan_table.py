@@ -146,7 +146,7 @@ class _Teller:
     def _move(self, event: Event) -> Iterator[tuple[str, str, str, str]]:
         source, target = event.inputs[0], event.outputs[0]
         verb = "add" if event.kind == "accumulate" else "copy"
-        rest = "" if target.memory == "arena" else f"to {target.memory}"
+        rest = "" if target.in_arena else f"to {target.memory}"
         yield "copy", verb, self.part(source) if source.holds != target.memory else "", rest
 
     def _launch(self, event: Event) -> str:

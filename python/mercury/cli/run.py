@@ -12,6 +12,8 @@ from ..errors import MercuryError
 from .loading import make_schedule, schedule_options, text_of
 
 if TYPE_CHECKING:
+    from ..cuda.plan import CudaPlan
+    from ..runtime.plan import Plan
     from ..schedule import Schedule
 
 __all__ = ["run"]
@@ -73,7 +75,7 @@ def _here(scheduled: Schedule, seed: int, delays: int) -> bool:
     for level, sent in result.report.bytes_sent.items():
         messages = result.report.messages[level]
         click.echo(f"{level:11} {sent:,} bytes in {messages:,} messages")
-    click.echo(f"arena       {plan.arena_bytes:,} bytes a rank")
+    _print_arenas(plan)
     return result.right
 
 
@@ -86,8 +88,15 @@ def _on_gpus(scheduled: Schedule, seed: int) -> bool:
         result = trial(plan, session, seed)
         if session.rank == 0:
             _print_errors(scheduled, plan.remarks, result.errors, result.limits)
-            click.echo(f"arena       {plan.arena_bytes:,} bytes a rank")
+            _print_arenas(plan)
     return result.right
+
+
+def _print_arenas(plan: Plan | CudaPlan) -> None:
+    click.echo(
+        f"arenas      {plan.arena_bytes:,} bytes a rank, "
+        f"{plan.symmetric_bytes:,} of them symmetric"
+    )
 
 
 def _print_errors(

@@ -1,4 +1,4 @@
-"""One context of the runtime: an arena, lanes and communicators on this rank's GPU."""
+"""One context of the runtime: arenas, lanes and communicators on this rank's GPU."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Context:
         This rank, and its GPU.
     rendezvous
         A file that no other context uses.
-    arena_bytes, deadline_ms
-        Of the runtime's job.
+    local_bytes, symmetric_bytes, deadline_ms
+        Of the runtime's job; peers map the symmetric arena alone.
     groups
         The levels of each group that plans name, and whether its ranks send messages, for
         which it has a communicator.
@@ -54,7 +54,8 @@ class Context:
         rank: int,
         device: int,
         rendezvous: str,
-        arena_bytes: int,
+        local_bytes: int,
+        symmetric_bytes: int,
         deadline_ms: int,
         groups: Mapping[tuple[str, ...], bool],
         local_levels: Sequence[bool],
@@ -63,7 +64,8 @@ class Context:
     ) -> None:
         self._library = native.library()
         self.mesh, self.rank, self.device = mesh, rank, device
-        self.arena_bytes, self.groups = arena_bytes, dict(groups)
+        self.local_bytes, self.symmetric_bytes = local_bytes, symmetric_bytes
+        self.groups = dict(groups)
         self._handle = ctypes.c_void_p()
         self._graphs: set[int] = set()
         self._pool: Any = None
@@ -87,7 +89,8 @@ class Context:
             rank=rank,
             device=device,
             rendezvous=rendezvous.encode(),
-            arena_bytes=arena_bytes,
+            local_bytes=local_bytes,
+            symmetric_bytes=symmetric_bytes,
             deadline_ms=deadline_ms,
             number_of_groups=len(table),
             groups=(native.Group * len(table))(*table),

@@ -36,8 +36,9 @@ class CudaPlan:
     ----------
     program, mesh
         What runs, and where.
-    arena_bytes
-        Memory of each GPU beside its buffers, in bytes; libraries take their own.
+    local_bytes, symmetric_bytes, arena_bytes
+        Memory of each GPU beside its buffers: of its own, what peers map, and both. Libraries
+        take their own.
     spmd
         The text of what every rank does.
     remarks
@@ -49,7 +50,9 @@ class CudaPlan:
         self._told = Plan.of(compiled)
         self.program: Program = compiled.program
         self.mesh: Mesh = compiled.mesh
-        self.arena_bytes: int = compiled.arena_bytes
+        self.local_bytes: int = compiled.local_bytes
+        self.symmetric_bytes: int = compiled.symmetric_bytes
+        self.arena_bytes: int = self.local_bytes + self.symmetric_bytes
         self.spmd: str = compiled.spmd
         self.remarks: tuple[str, ...] = compiled.remarks
 
@@ -74,7 +77,7 @@ class CudaPlan:
     @cached_property
     def digest(self) -> str:
         """What two ranks compare before they run it together."""
-        told = f"{_TARGET} {ABI_VERSION}\n{self.mesh}\n{self.arena_bytes}\n{self.spmd}"
+        told = f"{_TARGET} {ABI_VERSION}\n{self.mesh}\n{self.spmd}"
         return hashlib.sha256(told.encode()).hexdigest()
 
     @cached_property

@@ -243,13 +243,14 @@ class Session:
             context
             for context in self._contexts
             if context.mesh == plan.mesh
-            and context.arena_bytes >= plan.arena_bytes
+            and context.local_bytes >= plan.local_bytes
+            and context.symmetric_bytes >= plan.symmetric_bytes
             and all(
                 group in context.groups and (context.groups[group] or not sends)
                 for group, sends in plan.groups.items()
             )
         ]
-        return min(fits, key=lambda context: context.arena_bytes, default=None)
+        return min(fits, key=lambda each: each.local_bytes + each.symmetric_bytes, default=None)
 
     def _check_gpus(self, plan: CudaPlan) -> None:
         """Refuse a plan whose ranks send to each other and share a GPU."""
@@ -286,7 +287,8 @@ class Session:
             rank=self.rank,
             device=self.device,
             rendezvous=place,
-            arena_bytes=plan.arena_bytes,
+            local_bytes=plan.local_bytes,
+            symmetric_bytes=plan.symmetric_bytes,
             deadline_ms=self.deadline_ms,
             groups=plan.groups,
             local_levels=local,

@@ -1,4 +1,4 @@
-"""What lies where in the arena, and for how long."""
+"""What lies where in the arenas, and for how long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT = 1000, 300
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Bytes of the arena that hold one thing.
+    """Bytes of an arena that hold one thing.
 
     Attributes
     ----------
@@ -38,8 +38,8 @@ class Block:
     dies: int
 
 
-def blocks(events: Sequence[Event]) -> list[Block]:
-    """Read the lives of a rank's arena off its events; each write without a read begins one."""
+def blocks(events: Sequence[Event], arena: str) -> list[Block]:
+    """Read the lives of an arena off a rank's events; each write without a read begins one."""
     waits = {event.token: n for n, event in enumerate(events) if event.kind == "wait"}
     lives: defaultdict[tuple[int, int], list[Block]] = defaultdict(list)
 
@@ -64,13 +64,13 @@ def blocks(events: Sequence[Event]) -> list[Block]:
             continue
         until = waits.get(event.token, number) if event.token else number
         for box in event.inputs:
-            if box.memory == "arena" and box.owner == event.rank and box.bytes:
+            if box.memory == arena and box.owner == event.rank and box.bytes:
                 touch(box, number, until, new=False)
         # A launch merges into what is there, unless it says otherwise; so does a merge.
         fresh = event.kind not in {"launch", "accumulate"}
         written = event.overwrites or (fresh,) * len(event.outputs)
         for box, new in zip(event.outputs, written, strict=True):
-            if box.memory == "arena" and box.owner == event.rank and box.bytes:
+            if box.memory == arena and box.owner == event.rank and box.bytes:
                 touch(box, number, until, new=new)
     return sorted(
         (block for place in lives.values() for block in place),
@@ -78,11 +78,11 @@ def blocks(events: Sequence[Event]) -> list[Block]:
     )
 
 
-def memory_map(events: Sequence[Event], arena_bytes: int, rank: int) -> Html:
-    """Draw the arena of a rank: bytes upwards, events to the right."""
+def memory_map(events: Sequence[Event], arena: str, arena_bytes: int, rank: int) -> Html:
+    """Draw an arena of a rank: bytes upwards, events to the right."""
     if not arena_bytes:
-        return tag("p", "The plan needs no memory beside the shards of its buffers.")
-    found = blocks(events)
+        return tag("p", f"The plan has nothing in the {arena}.")
+    found = blocks(events, arena)
     last = max(len(events), 1)
     kept = sorted({block.holds for block in found if block.holds})
     drawn = [
@@ -110,7 +110,7 @@ def memory_map(events: Sequence[Event], arena_bytes: int, rank: int) -> Html:
         )
         for low, high in scratch
     ]
-    told = f"arena of rank {rank}: {format_bytes(arena_bytes)} over {len(events)} events"
+    told = f"{arena} of rank {rank}: {format_bytes(arena_bytes)} over {len(events)} events"
     legend = [
         tag("li", tag("span", class_=f"dot hue{n % 6}"), name) for n, name in enumerate(kept)
     ]
@@ -155,7 +155,7 @@ def memory_map(events: Sequence[Event], arena_bytes: int, rank: int) -> Html:
         [
             tag(
                 "p",
-                f"Arena {format_bytes(arena_bytes)}: the top of the picture.",
+                f"{arena.capitalize()} {format_bytes(arena_bytes)}: the top of the picture.",
                 class_="note",
             ),
             figure,
@@ -164,7 +164,11 @@ def memory_map(events: Sequence[Event], arena_bytes: int, rank: int) -> Html:
             tag(
                 "details",
                 tag("summary", "The same as a table"),
-                grid(join([f"Arena of rank {rank} ", badge("predicted")]), heads, rows),
+                grid(
+                    join([f"{arena.capitalize()} of rank {rank} ", badge("predicted")]),
+                    heads,
+                    rows,
+                ),
             ),
         ]
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import MercuryError
+from ..runtime.events import ARENAS
 from ..schedule import Schedule
 from ..simulator import Simulation
 from ..tuner import Choice, TuneError, TuneResult
@@ -218,10 +219,15 @@ def _memory(result: TuneResult) -> Html:
     said = (
         f"{format_bytes(result.chosen.peak_bytes)} on the fullest rank: "
         f"{format_bytes(max(outside, 0))} of shards of its buffers, which are the user's, and "
-        f"an arena of {format_bytes(plan.arena_bytes)}, whose bytes are used again when what "
-        "lies there is dead. The arena of rank 0, by bytes (up) and events (right):"
+        f"arenas of {format_bytes(plan.arena_bytes)}, whose bytes are used again when what "
+        f"lies there is dead: {format_bytes(plan.symmetric_bytes)} of them peers may read. The "
+        "arenas of rank 0, by bytes (up) and events (right):"
     )
-    return join([tag("p", said), memory_map(plan.events(rank=0), plan.arena_bytes, 0)])
+    events, sizes = plan.events(rank=0), (plan.local_bytes, plan.symmetric_bytes)
+    maps = [
+        memory_map(events, arena, size, 0) for arena, size in zip(ARENAS, sizes, strict=True)
+    ]
+    return join([tag("p", said), *maps])
 
 
 def _assumptions(result: TuneResult) -> Html:

@@ -14,10 +14,13 @@ from ..errors import CompileError
 from . import sim
 from .layout import BufferLayout, Cut
 
-__all__ = ["Compiled", "compile_for"]
+__all__ = ["Compiled", "arena_sizes", "compile_for"]
 
 # Pipelines from what every rank does to the LLVM dialect.
 _TARGETS = {"sim": "commir-spmd-to-llvm", "cuda": "commir-spmd-to-cuda{{chip={chip}}}"}
+
+
+_ARENAS = ("local", "symmetric")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +35,15 @@ class Compiled:
         What runs, and where.
     layouts
         Who owns which part of each buffer, by name.
-    arena_bytes
-        Local memory of each rank beside its buffers, in bytes.
+    local_bytes, symmetric_bytes
+        Memory of each rank beside its buffers: of its own, and what peers may read.
     spmd, located
         The text of what every rank does; `located` has the user's lines.
     entry
         The address of the host function, a ``mercury_rt_entry`` of
         ``mercury-rt/runtime.h``: ``int32_t (mercury_rt_context *, void *const *buffers)``.
         The buffers are those of the program, in its order, inputs and outputs. For the
-        target ``cuda`` they and the arena are device memory, which it never touches.
+        target ``cuda`` they and the arenas are device memory, which it never touches.
     image
         For ``cuda`` the PTX of the kernels that the host function launches by
         ``mercury_rt_device_launch``, ending in a zero byte; empty if it launches none. The
@@ -59,7 +62,8 @@ class Compiled:
     program: Program
     mesh: Mesh
     layouts: Mapping[str, BufferLayout]
-    arena_bytes: int
+    local_bytes: int
+    symmetric_bytes: int
     spmd: str
     located: str
     entry: int
@@ -105,7 +109,7 @@ def compile_for(
     remarks = _run(_mercury, lowered, "commir-to-spmd")
     spmd = str(lowered.operation.get_asm())
     located = str(lowered.operation.get_asm(enable_debug_info=True))
-    arena = re.search(r"commir\.arena_bytes = (\d+)", spmd)
+    local_bytes, symmetric_bytes = arena_sizes(spmd)
     named = re.findall(r'commir\.launch "([^"]*)".*? impl\("([^"]*)"\)', spmd)
     _run(_mercury, lowered, _TARGETS[target].format(chip=chip))
     image = _image(lowered)
@@ -117,7 +121,8 @@ def compile_for(
         program=program,
         mesh=mesh,
         layouts=layouts,
-        arena_bytes=int(arena[1]) if arena else 0,
+        local_bytes=local_bytes,
+        symmetric_bytes=symmetric_bytes,
         spmd=spmd,
         located=located,
         entry=jit.lookup(program.name),
@@ -127,6 +132,19 @@ def compile_for(
         jit=jit,
         context=context,
     )
+
+
+def arena_sizes(spmd: str) -> tuple[int, int]:
+    """Give the bytes of the local and the symmetric arena that the text of a plan states.
+
+    Examples
+    --------
+    >>> arena_sizes("attributes {commir.local_bytes = 128 : i64, commir.mesh = @mesh}")
+    (128, 0)
+    """
+    found = (re.search(rf"commir\.{kind}_bytes = (\d+)", spmd) for kind in _ARENAS)
+    local, symmetric = (int(each[1]) if each else 0 for each in found)
+    return local, symmetric
 
 
 def _run(compiler: Any, module: Any, pipeline: str) -> tuple[str, ...]:

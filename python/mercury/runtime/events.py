@@ -11,6 +11,7 @@ from ..dsl.mesh import Mesh
 from ..errors import CompileError, python_location
 
 __all__ = [
+    "ARENAS",
     "COLLECTIVES",
     "Box",
     "Event",
@@ -22,6 +23,9 @@ __all__ = [
     "traffic",
 ]
 
+
+ARENAS = ("local arena", "symmetric arena")
+"""The plan's own memory on each rank; peers read the second."""
 
 COLLECTIVES = frozenset(
     {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast"}
@@ -36,7 +40,8 @@ class Box:
     Attributes
     ----------
     memory
-        ``"arena"``, or the name of a buffer of the program.
+        ``"local arena"``, ``"symmetric arena"`` (what peers may read of the plan's own memory),
+        or the name of a buffer of the program.
     owner
         The rank whose memory it is: another one for what is pulled.
     offset, strides
@@ -58,6 +63,11 @@ class Box:
     bytes: int
     holds: str = ""
     parts: tuple[tuple[tuple[int, int], ...], ...] | None = None
+
+    @property
+    def in_arena(self) -> bool:
+        """Whether it is the plan's own memory."""
+        return self.memory in ARENAS
 
     @property
     def end(self) -> int:
@@ -282,30 +292,32 @@ def _event(
 
 
 class _Contents:
-    """Which buffer's elements are where in the arena."""
+    """Which buffer's elements are where in the arenas."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[int, int, str]] = []
+        self._parts: dict[str, list[tuple[int, int, str]]] = {arena: [] for arena in ARENAS}
 
     def of(self, box: Box) -> str:
-        if box.memory != "arena":
+        if not box.in_arena:
             return box.memory
         names = {
-            name for begin, end, name in self._parts if begin < box.end and box.offset < end
+            name
+            for begin, end, name in self._parts[box.memory]
+            if begin < box.end and box.offset < end
         }
         return names.pop() if len(names) == 1 else ""
 
     def set(self, box: Box, name: str) -> None:
-        if box.memory != "arena" or not box.bytes:
+        if not box.in_arena or not box.bytes:
             return
         kept = []
-        for begin, end, held in self._parts:
+        for begin, end, held in self._parts[box.memory]:
             kept += [
                 (low, high, held)
                 for low, high in ((begin, min(end, box.offset)), (max(begin, box.end), end))
                 if low < high
             ]
-        self._parts = kept + ([(box.offset, box.end, name)] if name else [])
+        self._parts[box.memory] = kept + ([(box.offset, box.end, name)] if name else [])
 
 
 _MOVES = COLLECTIVES | {"copy", "exchange", "pull"}

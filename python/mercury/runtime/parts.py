@@ -52,7 +52,10 @@ class _Follower:
 
     layouts: Mapping[str, BufferLayout]
     own: Mapping[int, Sequence[Event]]
-    arenas: dict[int, list[_Region]] = field(default_factory=lambda: defaultdict(list))
+    # What lies where, by rank and arena.
+    arenas: dict[tuple[int, str], list[_Region]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     sent: dict[Any, deque[Indices | None]] = field(default_factory=lambda: defaultdict(deque))
     dealt: dict[Any, deque[list[_Region]]] = field(default_factory=lambda: defaultdict(deque))
     pulled: dict[tuple[int, int], Indices | None] = field(default_factory=dict)
@@ -149,7 +152,7 @@ class _Follower:
             begin = source.offset + number * slot
             inside = [
                 replace(region, box=replace(region.box, offset=region.box.offset - begin))
-                for region in self.arenas[event.rank]
+                for region in self.arenas[event.rank, source.memory]
                 if begin <= region.box.offset and region.box.end <= begin + slot
             ]
             self.dealt[event.levels, event.rank, member].append(inside)
@@ -164,7 +167,12 @@ class _Follower:
         for number, channel in enumerate(channels):
             begin = slots.offset + number * (slots.bytes // len(channels))
             for region in channel.popleft():
-                box = replace(region.box, owner=started.rank, offset=region.box.offset + begin)
+                box = replace(
+                    region.box,
+                    memory=slots.memory,
+                    owner=started.rank,
+                    offset=region.box.offset + begin,
+                )
                 self._write(started.rank, box, region.indices)
         return True
 
@@ -192,27 +200,27 @@ class _Follower:
         return True
 
     def _write(self, rank: int, box: Box, indices: Indices | None) -> None:
-        if box.memory != "arena" or not box.bytes:
+        if not box.in_arena or not box.bytes:
             return
         kept = [
             region
-            for region in self.arenas[rank]
+            for region in self.arenas[rank, box.memory]
             if region.box.end <= box.offset or box.end <= region.box.offset
         ]
         if indices is not None and tuple(map(len, indices)) == box.sizes:
             kept.append(_Region(box=box, indices=indices))
-        self.arenas[rank] = kept
+        self.arenas[rank, box.memory] = kept
 
     def _read(self, rank: int, box: Box) -> Indices | None:
         if not box.bytes:
             return None
-        if box.memory != "arena":
+        if not box.in_arena:
             return self._of_buffer(box)
-        for region in self.arenas[rank]:
+        for region in self.arenas[rank, box.memory]:
             if region.box.offset <= box.offset and box.end <= region.box.end:
                 begin = box.offset - region.box.offset
                 return _slice(region.indices, region.box.strides, box, begin)
-        return _join(box, self.arenas[rank])
+        return _join(box, self.arenas[rank, box.memory])
 
     def _of_buffer(self, box: Box) -> Indices | None:
         key = (box.memory, box.owner)

@@ -35,8 +35,8 @@ class Plan:
     ----------
     program, mesh
         What runs, and where.
-    arena_bytes
-        Local memory of each rank beside its buffers, in bytes.
+    local_bytes, symmetric_bytes, arena_bytes
+        Memory of each rank beside its buffers: of its own, what peers may read, and both.
     spmd
         The text of what every rank does.
     remarks
@@ -50,7 +50,8 @@ class Plan:
         mesh: Mesh,
         layouts: Mapping[str, BufferLayout],
         spmd: str,
-        arena_bytes: int,
+        local_bytes: int,
+        symmetric_bytes: int,
         jit: Any,
         context: Any,
         located: str = "",
@@ -60,7 +61,8 @@ class Plan:
         self.mesh = mesh
         self.spmd = spmd
         self._located = located or spmd  # with the user's lines
-        self.arena_bytes = arena_bytes
+        self.local_bytes, self.symmetric_bytes = local_bytes, symmetric_bytes
+        self.arena_bytes = local_bytes + symmetric_bytes
         self.remarks = tuple(remarks)
         self._layouts = layouts
         self._jit = jit
@@ -77,7 +79,8 @@ class Plan:
             layouts=compiled.layouts,
             spmd=compiled.spmd,
             located=compiled.located,
-            arena_bytes=compiled.arena_bytes,
+            local_bytes=compiled.local_bytes,
+            symmetric_bytes=compiled.symmetric_bytes,
             remarks=compiled.remarks,
             jit=compiled.jit,
             context=compiled.context,
@@ -226,7 +229,12 @@ class Plan:
                 ]
             )
         self._report = sim.run(
-            self._entry, self.mesh, addresses, self.arena_bytes, options or SimOptions()
+            self._entry,
+            self.mesh,
+            addresses,
+            self.local_bytes,
+            self.symmetric_bytes,
+            options or SimOptions(),
         )
         return outputs
 

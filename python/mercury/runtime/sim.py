@@ -75,7 +75,7 @@ class RunReport:
     bytes_sent, messages
         By level, over all ranks.
     peak_arena_bytes
-        The largest arena of a rank.
+        The arenas of the rank with the most.
     """
 
     bytes_sent: dict[str, int]
@@ -91,7 +91,8 @@ class _Job(ctypes.Structure):
         ("level_names", ctypes.POINTER(ctypes.c_char_p)),
         ("entry", ctypes.c_void_p),
         ("buffers", ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))),
-        ("arena_bytes", ctypes.POINTER(ctypes.c_int64)),
+        ("local_bytes", ctypes.POINTER(ctypes.c_int64)),
+        ("symmetric_bytes", ctypes.c_int64),
         ("deadline_ms", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
         ("max_delay_us", ctypes.c_int64),
@@ -156,7 +157,8 @@ def run(
     entry: int,
     mesh: Mesh,
     buffers: Sequence[Sequence[int]],
-    arena_bytes: int,
+    local_bytes: int,
+    symmetric_bytes: int,
     options: SimOptions,
 ) -> RunReport:
     """Run a compiled host program on every rank of a mesh.
@@ -169,8 +171,8 @@ def run(
         The ranks.
     buffers
         For each rank, the address of each buffer's shard, in the program's order.
-    arena_bytes
-        Size of the arena of each rank, in bytes.
+    local_bytes, symmetric_bytes
+        Sizes of the arenas of each rank.
     options
         Of the backend.
 
@@ -196,7 +198,8 @@ def run(
         level_names=(ctypes.c_char_p * count)(*names),
         entry=entry,
         buffers=(pointer * mesh.size)(*[ctypes.cast(row, pointer) for row in rows]),
-        arena_bytes=(ctypes.c_int64 * mesh.size)(*[arena_bytes] * mesh.size),
+        local_bytes=(ctypes.c_int64 * mesh.size)(*[local_bytes] * mesh.size),
+        symmetric_bytes=symmetric_bytes,
         deadline_ms=options.deadline_ms,
         seed=options.seed,
         max_delay_us=options.max_delay_us,

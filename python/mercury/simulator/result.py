@@ -65,7 +65,7 @@ class Simulation:
     link_seconds
         How long the busiest wire of each link of the machine is in use.
     peak_bytes
-        Memory of each rank: its shards of the buffers and the plan's arena.
+        Memory of each rank: its shards of the buffers and the plan's arenas.
     """
 
     mesh: Mesh

@@ -25,7 +25,7 @@ class Lowered:
     module
         The SPMD function, as an ``mlir.ir.Module``; do not change it.
     arena_bytes, boundary_bytes
-        Memory of the fullest rank: what the plan takes, and the user's shards.
+        Memory of the fullest rank: both arenas of the plan, and the user's shards.
     """
 
     candidate: Candidate
@@ -64,10 +64,12 @@ def lower(candidate: Candidate) -> Lowered:
     )
     if not done:
         raise CompileError.from_diagnostics(diagnostics, otherwise="commir-to-spmd failed")
-    arena = 0
-    for op in lowered.body.operations:
-        if "commir.arena_bytes" in op.operation.attributes:
-            arena = max(arena, op.operation.attributes["commir.arena_bytes"].value)
+    arena = sum(
+        op.operation.attributes[name].value
+        for op in lowered.body.operations
+        for name in ("commir.local_bytes", "commir.symmetric_bytes")
+        if name in op.operation.attributes
+    )
     return Lowered(
         candidate=candidate,
         module=lowered,

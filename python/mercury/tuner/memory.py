@@ -1,4 +1,4 @@
-"""What a plan needs of a rank's memory: its shards outside, and its arena."""
+"""What a rank holds of the buffers outside of a plan: its shards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def boundary_bytes(candidate: Candidate) -> int:
     Returns
     -------
     int
-        Inputs and outputs, without the arena.
+        Inputs and outputs, without the arenas.
     """
     placed = candidate.placed
     ranks = prod(size for _, size in placed.levels)

@@ -44,7 +44,7 @@ class Choice:
     costs
         On the machine.
     peak_bytes
-        Memory of the fullest rank: its shards and the plan's arena.
+        Memory of the fullest rank: its shards and the plan's arenas.
     slow_latency, slow_link
         The latency when the link that hurts most has half its bandwidth, and that link.
     measured_s

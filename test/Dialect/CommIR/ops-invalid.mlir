@@ -1039,6 +1039,23 @@ commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[
 
 // -----
 
+// CONSTRAINT: memory.kind
+func.func @memory_of_nothing() {
+  // expected-error@below {{must be of an argument or of an arena, got neither}}
+  %m = "commir.memory"() : () -> memref<?xi8>
+  return
+}
+
+// -----
+
+func.func @memory_of_both() {
+  // expected-error@below {{must be of an argument or of an arena, got both}}
+  %m = "commir.memory"() {argument = 0 : i64, arena = 1 : i32} : () -> memref<?xi8>
+  return
+}
+
+// -----
+
 // CONSTRAINT: memory.argument
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @program on @mesh axes(b = 2, sk = 8) inputs(%K: !commir.buffer<[b, sk], f32>) outputs() {

@@ -482,8 +482,10 @@ commir.program @launch on @cluster axes(i = 8)
 commir.program @memory_and_status on @cluster axes() inputs() outputs() {
   // CHECK: commir.memory argument 0 : memref<?xi8>
   %a = commir.memory argument 0 : memref<?xi8>
-  // CHECK: commir.memory arena : memref<?xi8>
-  %w = commir.memory arena : memref<?xi8>
+  // CHECK: commir.memory local : memref<?xi8>
+  %w = commir.memory local : memref<?xi8>
+  // CHECK: commir.memory symmetric : memref<?xi8>
+  %y = commir.memory symmetric : memref<?xi8>
   // CHECK: commir.status
   %s = commir.status
 }

@@ -59,6 +59,9 @@ void fake_cuda_drain(void *stream);
 /// What is still there: allocations, mappings, streams and events.
 int64_t fake_cuda_count_objects(void);
 
+/// Whether a handle was ever taken of the allocation that memory lies in.
+int fake_cuda_is_shared(const void *memory);
+
 /// The pieces of work in the last graph that was made.
 int64_t fake_cuda_count_nodes(void);
 }

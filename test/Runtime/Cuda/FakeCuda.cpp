@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <unistd.h>
 
 using namespace fake;
@@ -33,6 +34,7 @@ struct Process {
   std::map<std::string, Kernel> kernels;
   std::map<std::string, FailPoint> failPoints;
   std::map<DevicePtr, Shared> mappings;
+  std::set<uint64_t> shared; // the numbers of allocations
   int64_t ownMappings = 0, events = 0, streams = 0;
   int version = 13000;
   int64_t freeBytes = int64_t(64) << 30;
@@ -115,6 +117,15 @@ void fake_cuda_drain(void *stream) {
 void fake_cuda_free(void *memory) {
   cuMemFree_v2(reinterpret_cast<DevicePtr>(memory));
 }
+int fake_cuda_is_shared(const void *memory) {
+  Shared shared;
+  uint64_t number;
+  if (!find(reinterpret_cast<DevicePtr>(memory), shared, number))
+    return 0;
+  std::lock_guard lock(process().mutex);
+  return process().shared.count(number) != 0;
+}
+
 int64_t fake_cuda_count_objects(void) {
   std::lock_guard lock(process().mutex);
   return countAllocations() + process().mappings.size() +
@@ -216,6 +227,8 @@ Result cuIpcGetMemHandle(IpcMemHandle *handle, DevicePtr address) {
     return 1;
   static_assert(sizeof(shared) <= sizeof(handle->reserved));
   std::memcpy(handle->reserved, &shared, sizeof(shared));
+  std::lock_guard lock(process().mutex);
+  process().shared.insert(number);
   return kSuccess;
 }
 Result cuIpcOpenMemHandle_v2(DevicePtr *address, IpcMemHandle handle,

@@ -115,7 +115,7 @@ int32_t schedule_attention(mercury_rt_context *context, void *const *buffers) {
   int64_t ranks = mercury_rt_group_size(context, 0);
   int64_t self = mercury_rt_group_rank(context, 0);
   int64_t bytes = s->batch * s->rows * s->heads * s->dim * s->element_bytes;
-  char *arena = mercury_rt_arena(context);
+  char *arena = mercury_rt_local_arena(context);
   int64_t k_lease, v_lease, tokens[2 * MAX_RANKS] = {0};
   if (ranks < 0 || ranks > MAX_RANKS)
     return mercury_rt_fail(context, MERCURY_RT_INVALID, "too many ranks");
@@ -165,7 +165,8 @@ int32_t schedule_ag_gemm(mercury_rt_context *context, void *const *buffers) {
   int64_t self = mercury_rt_group_rank(context, 0);
   int64_t rows = s->m / ranks / s->chunks;
   int64_t row_bytes = s->k * s->element_bytes;
-  char *a = buffers[1], *c = buffers[3], *arena = mercury_rt_arena(context);
+  char *a = buffers[1], *c = buffers[3],
+       *arena = mercury_rt_local_arena(context);
   int64_t lease, tokens[MAX_RANKS * MAX_CHUNKS] = {0};
   if (ranks < 0 || ranks > MAX_RANKS || s->chunks > MAX_CHUNKS ||
       s->m % (ranks * s->chunks))
@@ -208,7 +209,8 @@ int32_t schedule_gemm_rs(mercury_rt_context *context, void *const *buffers) {
   int64_t own = s->m / ranks, rows = own / s->chunks;
   int64_t in = s->k * s->element_bytes, out = s->n * s->element_bytes;
   int64_t chunk_bytes = rows * out;
-  char *a = buffers[1], *c = buffers[3], *arena = mercury_rt_arena(context);
+  char *a = buffers[1], *c = buffers[3];
+  char *arena = mercury_rt_symmetric_arena(context);
   tile b = matrix(s, buffers[2], s->k, s->n);
   int64_t leases[MAX_RANKS * MAX_CHUNKS], tokens[MAX_CHUNKS] = {0};
   if (ranks != 2 || s->chunks > MAX_CHUNKS || own % s->chunks)
@@ -249,7 +251,7 @@ int32_t schedule_messages(mercury_rt_context *context, void *const *buffers) {
   int64_t self = mercury_rt_group_rank(context, 0);
   int64_t next = (self + 1) % ranks, previous = (self + ranks - 1) % ranks;
   int64_t token = 0, bytes[MAX_RANKS];
-  char *arena = mercury_rt_arena(context);
+  char *arena = mercury_rt_local_arena(context);
   if (ranks < 0 || ranks > MAX_RANKS)
     return mercury_rt_fail(context, MERCURY_RT_INVALID, "too many ranks");
 

@@ -46,17 +46,17 @@ typedef struct schedule_results {
 extern "C" {
 #endif
 
-/** buffers: sizes, q, k, v, o, lse; arena: k and v of every other rank. */
+/** buffers: sizes, q, k, v, o, lse; local arena: k and v of all others. */
 MERCURY_RT_EXPORT int32_t schedule_attention(mercury_rt_context *context,
                                              void *const *buffers);
 
-/** buffers: sizes, a of [m / ranks, k], b of [k, n], c of [m, n]; arena: the
-    other ranks' parts of a. */
+/** buffers: sizes, a of [m / ranks, k], b of [k, n], c of [m, n]; local
+    arena: the other ranks' parts of a. */
 MERCURY_RT_EXPORT int32_t schedule_ag_gemm(mercury_rt_context *context,
                                            void *const *buffers);
 
-/** buffers: sizes, a of [m, k], b of [k, n], c of [m / ranks, n]; arena: the
-    partial results for every other rank, and room for one received. */
+/** buffers: sizes, a of [m, k], b of [k, n], c of [m / ranks, n];
+    symmetric arena: the partial results for the other rank. */
 MERCURY_RT_EXPORT int32_t schedule_gemm_rs(mercury_rt_context *context,
                                            void *const *buffers);
 

@@ -108,13 +108,16 @@ class Bench:
         entry: Any,
         sizes: Sizes,
         tensors: Sequence[torch.Tensor],
-        arena_bytes: int,
+        arenas: tuple[int, int],
         choices: Sequence[Choices],
         check: Callable[[], float],
     ) -> tuple[dict[Choices, Work], float]:
-        """Capture a program with each choice, and check what it computes."""
+        """Capture a program with each choice, and check what it computes.
+
+        Its arenas are the local and the symmetric one, in bytes.
+        """
         programs, worst = {}, 0.0
-        context = contexts.enter_context(Context(self.runtime, arena_bytes))
+        context = contexts.enter_context(Context(self.runtime, *arenas))
         for choice in choices:
             sizes.chunks, sizes.lanes = choice.chunks, choice.lanes
             programs[choice] = context.capture(entry, pointers(sizes, *tensors))
@@ -174,7 +177,7 @@ def attention(bench: Bench, shape: tuple[int, int, int], choices: Sequence[Choic
             bench.runtime.schedules.schedule_attention,
             sizes,
             (q, k, v, out, lse),
-            2 * (ranks - 1) * k.nbytes,
+            (2 * (ranks - 1) * k.nbytes, 0),
             choices,
             lambda: attention_error(q, all_k, all_v, out, lse),
         )
@@ -229,7 +232,7 @@ def ag_gemm(bench: Bench, shape: tuple[int, int, int], choices: Sequence[Choices
             bench.runtime.schedules.schedule_ag_gemm,
             sizes,
             (a, b, c),
-            (ranks - 1) * a.nbytes,
+            ((ranks - 1) * a.nbytes, 0),
             choices,
             lambda: product_error(c, all_a, b),
         )
@@ -253,7 +256,7 @@ def gemm_rs(bench: Bench, shape: tuple[int, int, int], choices: Sequence[Choices
             bench.runtime.schedules.schedule_gemm_rs,
             sizes,
             (a, b, c),
-            (ranks - 1) * c.nbytes,
+            (0, (ranks - 1) * c.nbytes),
             choices,
             lambda: product_error(c, all_a, all_b),
         )

@@ -180,7 +180,6 @@ class Device:
             rank=0,
             device=torch.cuda.current_device(),
             rendezvous=f"/dev/shm/mercury-{uuid.uuid4().hex}".encode(),
-            arena_bytes=0,
             deadline_ms=60000,
         )
         self.check(

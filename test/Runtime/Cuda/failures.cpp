@@ -91,13 +91,18 @@ static void testRefusals() {
   expectRefusal(job, MERCURY_RT_DEADLINE, "rank 1 (gpu=1) did not come to");
   mercury_rt_cuda_job other = job;
   other.number_of_groups = 0;
-  expectRefusal(other, MERCURY_RT_INVALID, "another mesh, other groups or");
+  expectRefusal(other, MERCURY_RT_INVALID,
+                "another mesh, other groups, another");
   int64_t sizes[] = {3};
   job.level_sizes = sizes;
-  expectRefusal(job, MERCURY_RT_INVALID, "another mesh, other groups or");
+  std::string another = "another mesh, other groups, another symmetric arena";
+  expectRefusal(job, MERCURY_RT_INVALID, another);
+  job.level_sizes = alone.description.level_sizes;
+  job.symmetric_bytes = kBytes;
+  expectRefusal(job, MERCURY_RT_INVALID, another);
 
   CudaJob poor({{"gpu", 2}});
-  poor.description.arena_bytes = kBytes;
+  poor.description.local_bytes = kBytes;
   fake_cuda_fail("cuMemAlloc_v2", 1, 2);
   poor.run([](mercury_rt_context *, int64_t) { return 0; });
   poor.expectFailure(MERCURY_RT_RESOURCE,
@@ -127,7 +132,7 @@ static int32_t failKernel(void *, const mercury_rt_launch_arguments *,
 static void expectFailure(int32_t status, const std::string &text,
                           const Program &given, bool captures = false) {
   CudaJob job({{"gpu", 2}});
-  job.description.arena_bytes = 2 * kBytes;
+  job.description.local_bytes = job.description.symmetric_bytes = kBytes;
   job.description.deadline_ms = 300;
   job.kernels = {{"test.broken", failKernel, nullptr}};
   job.run([&](mercury_rt_context *context, int64_t) {
@@ -149,19 +154,19 @@ static void expectFailure(int32_t status, const std::string &text,
   job.expectFailure(status, text);
 }
 
-/// Lends the first half of the arena and reads that of the peer.
+/// Lends the symmetric arena, and reads that of the peer into the local one.
 static int32_t open(mercury_rt_context *context, int64_t rank, int64_t *lease,
                     const void **there) {
-  void *arena = mercury_rt_arena(context);
+  void *arena = mercury_rt_symmetric_arena(context);
   CHECK(mercury_rt_lease_open(context, 0, arena, kBytes, lease));
   return mercury_rt_lease_address(context, *lease, 1 - rank, there);
 }
 
 static int32_t pull(mercury_rt_context *context, int64_t rank, int64_t lease,
                     const void *there, int64_t bytes, int64_t *token) {
-  char *arena = static_cast<char *>(mercury_rt_arena(context));
   return mercury_rt_pull_start(context, lease, 1 - rank, there, bytes,
-                               arena + kBytes, bytes, bytes, 1, token);
+                               mercury_rt_local_arena(context), bytes, bytes, 1,
+                               token);
 }
 
 static int32_t readPeer(mercury_rt_context *context, int64_t rank) {
@@ -217,7 +222,7 @@ static void testPeers() {
 
   // A captured run needs no host of the peer: the device itself waits.
   CudaJob job({{"gpu", 2}});
-  job.description.arena_bytes = 2 * kBytes;
+  job.description.local_bytes = job.description.symmetric_bytes = kBytes;
   job.description.deadline_ms = 300;
   job.run([](mercury_rt_context *context, int64_t rank) {
     static const Program given = readPeer;
@@ -259,6 +264,13 @@ static void testPrograms() {
                   CHECK(pull(context, rank, lease, there, kBytes, &token));
                   return mercury_rt_lease_close(context, lease);
                 });
+  expectFailure(
+      MERCURY_RT_INVALID, "lends memory of the local arena, which no peer maps",
+      [](mercury_rt_context *context, int64_t) {
+        int64_t lease;
+        char *arena = static_cast<char *>(mercury_rt_local_arena(context));
+        return mercury_rt_lease_open(context, 0, arena + kBytes - 8, 8, &lease);
+      });
   expectFailure(MERCURY_RT_INVALID, "reads outside the 4096 bytes",
                 [](mercury_rt_context *context, int64_t rank) {
                   int64_t lease, token;
@@ -304,7 +316,7 @@ static void testPrograms() {
                 "exchange on level 'gpu': the group has no communicator",
                 [](mercury_rt_context *context, int64_t rank) {
                   int64_t token;
-                  void *arena = mercury_rt_arena(context);
+                  void *arena = mercury_rt_local_arena(context);
                   return mercury_rt_exchange_start(context, 0, 1 - rank, arena,
                                                    kBytes, 1 - rank, arena,
                                                    kBytes, &token);
@@ -316,7 +328,7 @@ static void testCollectives() {
                 "cannot reduce elements of type 9; types go from 1 to 4",
                 [](mercury_rt_context *context, int64_t) {
                   int64_t token;
-                  void *arena = mercury_rt_arena(context);
+                  void *arena = mercury_rt_local_arena(context);
                   return mercury_rt_all_reduce_start(
                       context, 0, arena, arena, 8, 9, MERCURY_RT_SUM, &token);
                 });
@@ -326,7 +338,7 @@ static void testCollectives() {
                 [](mercury_rt_context *context, int64_t) {
                   int64_t token;
                   const int64_t parts[] = {8, 12};
-                  void *arena = mercury_rt_arena(context);
+                  void *arena = mercury_rt_local_arena(context);
                   return mercury_rt_reduce_scatter_start(
                       context, 0, arena, 8, arena, parts, MERCURY_RT_F32,
                       MERCURY_RT_SUM, &token);
@@ -335,7 +347,7 @@ static void testCollectives() {
                 [](mercury_rt_context *context, int64_t) {
                   int64_t token;
                   const int64_t sent[] = {4, 4}, received[] = {8, 8};
-                  void *arena = mercury_rt_arena(context);
+                  void *arena = mercury_rt_local_arena(context);
                   return mercury_rt_all_to_all_start(
                       context, 0, arena, 8, sent, arena, 8, received, &token);
                 });
@@ -343,7 +355,7 @@ static void testCollectives() {
                 "there is no group rank 2; group ranks go from 0 to 1",
                 [](mercury_rt_context *context, int64_t) {
                   int64_t token;
-                  void *arena = mercury_rt_arena(context);
+                  void *arena = mercury_rt_local_arena(context);
                   return mercury_rt_broadcast_start(context, 0, 2, arena, arena,
                                                     8, &token);
                 });

@@ -14,7 +14,7 @@ static constexpr int64_t kBytes = 1024;
 /// Around the ring and gathered, even and uneven, run and replayed.
 static void testRing(int64_t ranks, bool uneven) {
   CudaJob job({{"gpu", ranks}});
-  job.description.arena_bytes = kBytes;
+  job.description.local_bytes = kBytes;
   job.makeCommunicators();
   job.run([&](mercury_rt_context *context, int64_t rank) {
     schedule_sizes sizes = {};
@@ -157,12 +157,12 @@ static void testHosts() {
 /// Two ranks that disagree about a message.
 static void testMismatch() {
   CudaJob job({{"gpu", 2}});
-  job.description.arena_bytes = 2 * kBytes;
+  job.description.local_bytes = 2 * kBytes;
   job.makeCommunicators();
   job.run([](mercury_rt_context *context, int64_t) {
     auto entry = [](mercury_rt_context *context, void *const *) -> int32_t {
       int64_t rank = mercury_rt_group_rank(context, 0), token;
-      char *arena = static_cast<char *>(mercury_rt_arena(context));
+      char *arena = static_cast<char *>(mercury_rt_local_arena(context));
       CHECK(mercury_rt_exchange_start(context, 0, 1 - rank, arena, 8 + rank,
                                       1 - rank, arena + kBytes, 8, &token));
       return mercury_rt_wait(context, token);

@@ -18,7 +18,7 @@ static constexpr int64_t kBytes = 1024;
 /// Runs are in one order, from whichever stream they are asked for.
 static void testCallers() {
   CudaJob job({{"gpu", 2}});
-  job.description.arena_bytes = kBytes;
+  job.description.local_bytes = kBytes;
   job.makeCommunicators();
   job.run([](mercury_rt_context *context, int64_t rank) {
     schedule_sizes sizes = {};

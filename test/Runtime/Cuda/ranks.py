@@ -5,6 +5,7 @@ RANK=0 WORLD_SIZE=2 MERCURY_STORE=... python test/Runtime/Cuda/ranks.py CASE [ME
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import warnings
@@ -17,6 +18,7 @@ import mercury as mc
 import numpy as np
 from fake import KERNELS, LIBRARY, DeviceArray
 from mercury import reference, tuner
+from mercury.cuda import native
 from scenarios import FAULTS, expect_end, refused, run_right
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -65,6 +67,9 @@ SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
     "summa": lambda: mc.strategies.get("summa").schedule(MESH, product()),
     "gemm-rs": lambda: mc.strategies.get("gemm-rs").schedule(MESH, product()),
     "gemm-rs-shifted": lambda: mc.strategies.get("gemm-rs-shifted").schedule(MESH, product()),
+    "gemm-rs-fetch": lambda: mc.Schedule(product(), MESH, {"C": {"i": "gpu"}}).apply(
+        "parallelize(k, gpu); shift(i, by=k, offset=1, results=fetch, chunks=2)"
+    ),
     "async-tp": lambda: mc.strategies.get("async-tp").schedule(MESH, product()),
 }
 
@@ -114,6 +119,23 @@ class Bound:
             array.free()
 
 
+def check_shared(session: mc.cuda.Session, plan: mc.cuda.CudaPlan) -> None:
+    """No handle was taken of the local arena, and one of the symmetric one if it is lent."""
+    (context,) = session._contexts
+    runtime = native.library()
+    for name, size, lent in (
+        ("local", plan.local_bytes, False),
+        ("symmetric", plan.symmetric_bytes, True),
+    ):
+        place = getattr(runtime, f"mercury_rt_{name}_arena")
+        place.restype, place.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+        memory = place(context._handle)
+        assert (memory is not None) == (size > 0), name
+        if memory is not None:
+            shared = LIBRARY.fake_cuda_is_shared(ctypes.c_void_p(memory))
+            assert bool(shared) == lent, f"the {name} arena"
+
+
 def run_and_replay(name: str) -> None:
     """Run, then capture and replay with new data."""
     LIBRARY.fake_cuda_set_delay(RANK, 300 if RANK == RANKS - 1 else 30)
@@ -123,6 +145,7 @@ def run_and_replay(name: str) -> None:
         bound.call()
         session.synchronize()
         bound.check()
+        check_shared(session, bound.plan)
         graph = bound.call.capture()
         for seed in range(1, 6):
             # Peers may read the shards until the last run is over on all of them.

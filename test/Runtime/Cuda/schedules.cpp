@@ -204,7 +204,7 @@ static void testAttention(int64_t ranks, int64_t lanes) {
   int64_t all = ranks * sizes.rows, line = sizes.heads * sizes.dim;
   int64_t size = sizes.batch * sizes.rows * line;
   CudaJob job({{"gpu", ranks}});
-  job.description.arena_bytes = 2 * ranks * size * 4;
+  job.description.local_bytes = 2 * ranks * size * 4;
   job.kernels = {{"test.matmul", launchMatmul, nullptr},
                  {"test.attention", launchAttention, nullptr}};
   job.run([&](mercury_rt_context *context, int64_t rank) {
@@ -259,7 +259,8 @@ static void testProduct(int64_t ranks, mercury_rt_entry entry, bool gathers,
   int64_t aRows = gathers ? sizes.m / ranks : sizes.m;
   int64_t cRows = gathers ? sizes.m : sizes.m / ranks;
   CudaJob job({{"gpu", ranks}});
-  job.description.arena_bytes = sizes.m * (sizes.k + sizes.n) * 4;
+  job.description.local_bytes = gathers ? sizes.m * sizes.k * 4 : 0;
+  job.description.symmetric_bytes = gathers ? 0 : sizes.m * sizes.n * 4;
   job.kernels = {{"test.matmul", launchMatmul, nullptr},
                  {"test.attention", launchAttention, nullptr}};
   job.run([&](mercury_rt_context *context, int64_t rank) {

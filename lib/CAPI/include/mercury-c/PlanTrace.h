@@ -22,7 +22,7 @@ typedef struct MercuryIntegers {
 
 /// A box of elements in memory; offset and strides count bytes.
 typedef struct MercuryMemoryBox {
-  /// "arena", "argument" or "leased".
+  /// "local arena", "symmetric arena", "argument" or "leased".
   MlirStringRef memory;
   /// Of an argument its number, of leased memory the number of the lease.
   int64_t number;

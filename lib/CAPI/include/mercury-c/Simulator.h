@@ -50,6 +50,7 @@ typedef struct MercurySpan {
 MLIR_CAPI_EXPORTED MercuryWorkload mercuryWorkloadCreate(MlirOperation plan);
 MLIR_CAPI_EXPORTED void mercuryWorkloadDestroy(MercuryWorkload workload);
 MLIR_CAPI_EXPORTED int64_t mercuryWorkloadGetNumRanks(MercuryWorkload workload);
+/// Of both arenas of a rank.
 MLIR_CAPI_EXPORTED int64_t
 mercuryWorkloadGetArenaBytes(MercuryWorkload workload);
 MLIR_CAPI_EXPORTED intptr_t

@@ -65,7 +65,8 @@ typedef struct mercury_rt_cuda_job {
       first, and removed once all are there. */
   const char *rendezvous;
 
-  int64_t arena_bytes; /**< of this rank */
+  int64_t local_bytes;     /**< of the local arena, which no peer maps */
+  int64_t symmetric_bytes; /**< the same on every rank */
   /** The longest wait for a peer, and the longest run; 0 takes the default. */
   int64_t deadline_ms;
 

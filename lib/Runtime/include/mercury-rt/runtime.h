@@ -28,9 +28,10 @@
 |*
 |* Leases. Memory of another rank may be read, never written, and only under a
 |* lease: every member of a group opens it and says what the others may read,
-|* and every member closes it. From its opening until its closing returns, no
-|* rank writes what it lent. Leases of a group match in the order of their
-|* openings, so that several may be open at once.
+|* and every member closes it. That is memory of the caller's or of the
+|* symmetric arena. From its opening until its closing returns, no rank writes
+|* what it lent. Leases of a group match in the order of their openings, so that
+|* several may be open at once.
 |*
 |* Kernels. A program calls its own kernels directly, and those of others by
 |* name: the run comes with a table of them. A kernel never waits for a peer.
@@ -147,8 +148,13 @@ MERCURY_RT_EXPORT int64_t mercury_rt_group_size(mercury_rt_context *context,
                                                 int64_t group);
 
 /** The base of this rank's local arena, 64-byte aligned and as large as the run
-    was told; null where that is 0. Its first contents are undefined. */
-MERCURY_RT_EXPORT void *mercury_rt_arena(mercury_rt_context *context);
+    was told; null where that is 0. Its first contents are undefined. No other
+    rank reaches it: none of it may be lent. */
+MERCURY_RT_EXPORT void *mercury_rt_local_arena(mercury_rt_context *context);
+
+/** The same of the symmetric arena, which is as large on every rank, and may be
+    lent. */
+MERCURY_RT_EXPORT void *mercury_rt_symmetric_arena(mercury_rt_context *context);
 
 /** Starts to send `send_bytes` at `src` to one member of the group and to
     receive `recv_bytes` into `dst` from another. A side of zero bytes is
@@ -210,9 +216,9 @@ MERCURY_RT_EXPORT int32_t mercury_rt_wait(mercury_rt_context *context,
                                           int64_t token);
 
 /** Opens a lease: the other members of the group may read `bytes` bytes at
-    `base`, whose contents are ready. Returns at once. A rank that lends
-    nothing, which is no bytes or null, opens the lease all the same. Sets
-    `*lease`. */
+    `base`, whose contents are ready and which do not lie in the local arena.
+    Returns at once. A rank that lends nothing, which is no bytes or null, opens
+    the lease all the same. Sets `*lease`. */
 MERCURY_RT_EXPORT int32_t mercury_rt_lease_open(mercury_rt_context *context,
                                                 int64_t group, const void *base,
                                                 int64_t bytes, int64_t *lease);

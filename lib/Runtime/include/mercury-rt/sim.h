@@ -34,8 +34,10 @@ typedef struct mercury_rt_sim_job {
   mercury_rt_entry entry;
   void *const *const *buffers; /**< for each global rank, the entry's buffers;
                                     null if the entry takes none */
-  const int64_t *arena_bytes;  /**< for each global rank; null if none. An
-                                    arena starts as NaN of every float type */
+  /** Of the arenas, which start as NaN of every float type: of the local one
+      for each global rank, null if there is none, and of the symmetric one. */
+  const int64_t *local_bytes;
+  int64_t symmetric_bytes;
 
   /** A wait fails when no rank of the job has made progress for this long; 0
       takes the default. Computing is not progress, so this bounds the longest
@@ -68,7 +70,7 @@ typedef struct mercury_rt_sim_report {
       Arrays of the caller's, of `number_of_levels` entries, or null. */
   int64_t *bytes_sent;
   int64_t *messages;
-  int64_t peak_arena_bytes; /**< the largest arena of any rank */
+  int64_t peak_arena_bytes; /**< of both arenas, on the rank with the most */
   int64_t failing_rank;     /**< global rank of the first failure, or -1 */
 } mercury_rt_sim_report;
 
