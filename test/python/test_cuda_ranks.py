@@ -90,6 +90,7 @@ def check(ended: list[tuple[int, str]]) -> None:
         "all-reduce",
         "sum-merged-once",
         "summa",
+        "panels-packed",
         "gemm-rs",
         "gemm-rs-shifted",
         "async-tp",

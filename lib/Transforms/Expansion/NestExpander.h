@@ -22,13 +22,14 @@ Type getElementType(Value value);
 /// A buffer of the same dimensions with other elements.
 BufferType withElementType(BufferType type, Type element);
 
-/// A buffer whose parts come to a rank one a step of a shifted loop.
+/// A buffer whose parts come to a rank one a step of a loop.
 struct Ring {
   Value buffer;                        // as the program names it
   Value own;                           // the memory of this rank's shard
   SmallVector<Attribute> factors = {}; // how the shifted axis is cut
-  StringAttr level = {};               // the one that this loop moves along
-  SmallVector<StringAttr> group = {};  // who pull; empty: parts rotate
+  StringAttr level = {}; // the one that this loop moves along; null: broadcast
+  SmallVector<StringAttr> group = {}; // who pull, or get what is broadcast;
+                                      // empty: parts rotate
   /// The parts at hand: one being read, one arriving, and of those that
   /// rotate the ones between that the neighbour has yet to receive.
   Value slots = {};
@@ -43,9 +44,12 @@ struct Ring {
   Value packed = {}; // the rank's own of what moves; null: its shard
   Value wide = {}; // the part at hand in the buffer's own type; null: it moves
                    // so
+  /// Whether the owner of each part sends it to all, itself included.
+  bool isBroadcast() const { return !level; }
 };
 
-/// A part is the rank's own shard at one step, and in a slot at the others.
+/// A part is the rank's own shard at one step, and in a slot at the others; or
+/// always in a slot, if `isOwn` is null.
 struct Arrival {
   Value isOwn;
   Value slots;
@@ -87,7 +91,8 @@ struct TravellingStore {
   bool isDelivered() const { return via != ResultVia::Travel; }
 };
 
-/// A shifted loop while it is emitted.
+/// A loop along which parts move, while it is emitted. One that is not shifted
+/// is, by no rank.
 struct ShiftedLoop {
   LoopAttr loop;
   StringAttr axis;
@@ -208,9 +213,16 @@ private:
   bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
+  void cutPanels();
+  LogicalResult refuseBroadcast(int64_t buffer);
+  LogicalResult addPanels(int64_t buffer, CutAttr cut);
+  Value startBroadcast(const ShiftedLoop &shifted, const Ring &member,
+                       Value panel, Value slot, Value when);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
   LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring,
                         BufferType wide);
+  Value makeRingMemory(const Ring &ring, StringAttr axis, BufferType type,
+                       int64_t slots, int64_t parts);
   Value lend(Value own, ArrayRef<StringAttr> group);
   LogicalResult findSlice(LoopAttr loop, Ring &ring);
   bool movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop);

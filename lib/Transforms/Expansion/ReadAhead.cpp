@@ -69,16 +69,16 @@ std::optional<size_t> NestExpander::findRingOfSlices(size_t at) {
     return std::nullopt;
   LoopAttr loop = loops[ring];
   ArrayRef<Ring> members = rings[loop.getName()];
-  if (members.empty() || loop.isOver(axis) || getRingLevels(loop).size() != 1 ||
-      getChunks(loop) != 1 ||
+  bool pulls = llvm::all_of(members, [](const Ring &member) {
+    return member.group.size() == 1 && !member.isBroadcast() && !member.packed;
+  });
+  if (members.empty() || !pulls || loop.isOver(axis) ||
+      getRingLevels(loop).size() != 1 || getChunks(loop) != 1 ||
       loop.getParts() != mesh.getLevelSize(members.front().level) ||
       countPulls(describeShift(loop)) == 0)
     return std::nullopt;
-  bool pulls = llvm::all_of(members, [](const Ring &member) {
-    return member.group.size() == 1 && !member.packed;
-  });
   bool isInPasses = loop.getParts() == 2 || !movesInChunks(loop);
-  return pulls && isInPasses ? std::optional(ring) : std::nullopt;
+  return isInPasses ? std::optional(ring) : std::nullopt;
 }
 
 /// Emits the loop at `at` and the one at `ring` as one: a pass for each pull,
