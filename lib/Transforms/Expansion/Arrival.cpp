@@ -81,10 +81,11 @@ Value NestExpander::isForeignPart(const ShiftedLoop &shifted,
       arith::ConstantIntOp::create(builder, loc, 1, 1));
 }
 
-/// The slot of the part of a step, or of one chunk of it.
-Value NestExpander::getSlot(const Ring &member, Value step,
+/// The slot of what arrives by number, as that of a step does, or of one chunk
+/// of it.
+Value NestExpander::getSlot(const Ring &member, Value number,
                             std::optional<Part> chunk) {
-  Value slot = arith::RemUIOp::create(builder, nest.getLoc(), step,
+  Value slot = arith::RemUIOp::create(builder, nest.getLoc(), number,
                                       constant(member.numSlots));
   return member.chunks == 1 ? slot
                             : add(mul(slot, member.chunks), chunk->index);
@@ -94,8 +95,8 @@ Value NestExpander::getSlot(const Ring &member, Value step,
 Value NestExpander::getHeldSlot(const ShiftedLoop &shifted, const Ring &member,
                                 const RingStep &step,
                                 std::optional<Part> chunk) {
-  return shifted.firstPull ? getPulledSlot(shifted, step.step)
-                           : getSlot(member, step.step, chunk);
+  Value arrival = shifted.firstPull ? getPull(shifted, step.step) : step.step;
+  return getSlot(member, arrival, chunk);
 }
 
 Value NestExpander::startExchange(StringAttr level, Value source, Value to,

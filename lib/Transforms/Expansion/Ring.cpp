@@ -225,10 +225,10 @@ RingStep NestExpander::getStep(const ShiftedLoop &shifted, Value number) {
   RingStep step;
   step.step = number;
   step.part = getPartAt(shifted, number);
-  step.slot = slotAt(number);
+  step.madeSlot = slotAt(number);
   step.next = add(number, constant(1));
   step.nextPart = getPartAt(shifted, step.next);
-  step.nextSlot = slotAt(step.next);
+  step.leavingSlot = slotAt(step.next);
   step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
                                     step.next, constant(shifted.steps));
   return step;
