@@ -91,10 +91,11 @@ struct Mesh {
     if (!hasGroup(group))
       return "level number " + std::to_string(group);
     std::string names;
+    int64_t count = 0;
     for (int64_t level = 0; level < levels(); ++level)
       if (levelsOf(group) >> level & 1)
-        names += (names.empty() ? "'" : ", '") + this->names[level] + "'";
-    return (hasLevel(group) ? "level " : "levels ") + names;
+        names += (count++ ? ", '" : "'") + this->names[level] + "'";
+    return (count == 1 ? "level " : "levels ") + names;
   }
 
   /// "rank 2 (node=1, gpu=0)".

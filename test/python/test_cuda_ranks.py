@@ -37,7 +37,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def start(case: str, ranks: int, driver: Path, store: Path) -> list[tuple[int, str]]:
+def start(
+    case: str, ranks: int, driver: Path, store: Path, mesh: str | None = None
+) -> list[tuple[int, str]]:
     """Run a case on every rank; each one's exit status and what it printed."""
     shared = {
         **os.environ,
@@ -50,7 +52,7 @@ def start(case: str, ranks: int, driver: Path, store: Path) -> list[tuple[int, s
     }
     started = [
         subprocess.Popen(
-            [sys.executable, str(FAKE / "ranks.py"), case],
+            [sys.executable, str(FAKE / "ranks.py"), case, *([mesh] if mesh else [])],
             env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -102,6 +104,30 @@ def test_a_plan_runs_and_replays_with_new_data(
     check(start(case, ranks, driver, tmp_path / "store"))
 
 
+@pytest.mark.parametrize(
+    ("case", "mesh"),
+    [
+        *(
+            (case, "node=2,gpu=2")
+            for case in (
+                "context-parallel",
+                "ulysses",
+                "gemm-rs",
+                "async-tp",
+                "ring-pull",
+                "tree",
+            )
+        ),
+        *((case, "node=2,gpu=3") for case in ("context-parallel", "async-tp")),
+    ],
+)
+def test_a_plan_communicates_over_two_levels_at_once(
+    case: str, mesh: str, driver: Path, tmp_path: Path
+) -> None:
+    ranks = 4 if mesh.endswith("2") else 6
+    check(start(case, ranks, driver, tmp_path / "store", mesh))
+
+
 def test_a_rank_without_memory_makes_all_take_the_next_plan(
     driver: Path, tmp_path: Path
 ) -> None:
@@ -112,15 +138,30 @@ def test_two_plans_share_a_session(driver: Path, tmp_path: Path) -> None:
     check(start("two-plans", 2, driver, tmp_path / "store"))
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_different_plans_are_named_on_every_rank(
-    ranks: int, driver: Path, tmp_path: Path
+def test_ranks_that_share_a_gpu_cannot_send(driver: Path, tmp_path: Path) -> None:
+    check(start("shared-gpu", 3, driver, tmp_path / "store"))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "mismatched-plans",
+        "out-of-memory",
+        "broken-messages",
+        *(f"absent-{way}{how}" for way in ("reads", "sends") for how in ("", "-replayed")),
+    ],
+)
+def test_a_fault_is_told_to_every_rank_which_works_again(
+    fault: str, driver: Path, tmp_path: Path
 ) -> None:
-    check(start("different-plans", ranks, driver, tmp_path / "store"))
+    check(start(fault, 3, driver, tmp_path / "store"))
 
 
-def test_a_rank_that_ends_is_missed_within_the_deadline(driver: Path, tmp_path: Path) -> None:
-    *others, last = start("killed-peer", 3, driver, tmp_path / "store")
+@pytest.mark.parametrize("way", ["reads", "sends"])
+def test_a_rank_that_ends_is_missed_within_the_deadline(
+    way: str, driver: Path, tmp_path: Path
+) -> None:
+    *others, last = start(f"killed-{way}", 3, driver, tmp_path / "store")
     check(others)
     assert last[0] == -9
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
 import mercury as mc
 import numpy as np
 import pytest
+from mercury.cuda.communicators import make_communicator
 from mercury.cuda.kernels import registry
+from mercury.cuda.native import bus_address
 from mercury.cuda.store import FolderStore, Launch, agree, find_launch
 from mercury.cuda.tensors import check_apart, shard_of
 
@@ -140,6 +144,46 @@ def test_a_level_is_local_when_each_group_is_of_one_host(
     assert {level: session._is_local(mesh, level) for level in mesh} == local
 
 
+@pytest.mark.parametrize(
+    ("rank", "group", "members"),
+    [
+        (5, ("gpu",), [4, 5]),
+        (5, ("rack",), [1, 5]),
+        (5, ("rack", "gpu"), [0, 1, 4, 5]),
+        (6, ("rack", "node"), [0, 2, 4, 6]),
+        (3, ("rack", "node", "gpu"), list(range(8))),
+    ],
+)
+def test_the_first_of_a_group_names_the_communicator_of_all(
+    rank: int, group: tuple[str, ...], members: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[int, int, bytes]] = []
+    nccl = types.SimpleNamespace(
+        get_unique_id=lambda: bytes([255]),
+        UniqueId=types.SimpleNamespace(from_bytes=lambda given: given),
+        Communicator=types.SimpleNamespace(init=lambda *given: made.append(given)),
+    )
+    monkeypatch.setitem(sys.modules, "nccl", types.ModuleType("nccl"))
+    monkeypatch.setitem(sys.modules, "nccl.core", nccl)
+
+    def tell_all(what: str, own: str) -> list[str]:
+        assert what == f"communicator of {','.join(group)}"
+        assert own == ("ff" if rank == members[0] else "")
+        return [bytes([other]).hex() for other in range(8)]
+
+    make_communicator(mc.Mesh(rack=2, node=2, gpu=2), rank, group, tell_all)
+    assert made == [(len(members), members.index(rank), bytes([members[0]]))]
+
+
+def test_without_nccl4py_the_levels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nccl.core", None)
+    with pytest.raises(
+        mc.RunError, match="ranks of levels 'node', 'gpu' are on several hosts"
+    ) as told:
+        make_communicator(mc.Mesh(node=2, gpu=2), 0, ("node", "gpu"), lambda *_: [])
+    assert "Session(..., communicators={'node,gpu': ...})" in str(told.value)
+
+
 def test_a_closed_session_runs_nothing() -> None:
     with mc.cuda.Session(mc.Mesh(gpu=1)) as session:
         pass
@@ -162,6 +206,12 @@ def test_a_machine_without_a_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         plan.bind(session, **tensors)
 
 
+def test_a_gpu_that_does_not_tell_its_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MERCURY_RT_CUDA_LIBRARY", "/nowhere/libcuda.so")
+    with pytest.raises(mc.RunError, match="cannot ask GPU 3 for its address: cannot open"):
+        bus_address(3)
+
+
 def ring(program: mc.Program) -> mc.Schedule:
     return mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("sq", "gpu").shift("sk", by="sq")
 
@@ -176,6 +226,18 @@ def test_a_plan_for_gpus_tells_what_it_does() -> None:
     assert plan.digest == schedule.compile(target="cuda").digest
     other = ring(mc.programs.attention(h=2, sq=8, sk=8, d=8, mask="causal")).patch("*", "mine")
     assert plan.digest != other.compile(target="cuda").digest
+
+
+def test_a_plan_names_its_groups() -> None:
+    mesh, program = mc.Mesh(node=2, gpu=2), mc.programs.matmul(m=8, n=8, depth=8)
+
+    def groups(name: str) -> dict[tuple[str, ...], bool]:
+        schedule = mc.strategies.get(name).schedule(mesh, program).patch("*", "mine")
+        return schedule.compile(target="cuda").groups
+
+    assert groups("ag-gemm") == {("node", "gpu"): True}
+    assert groups("async-tp") == {("node", "gpu"): False}
+    assert groups("gemm-rs") == {("gpu",): True, ("node",): True}
 
 
 def test_reads_of_a_peers_memory_need_no_communicator() -> None:

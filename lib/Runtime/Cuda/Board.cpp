@@ -30,20 +30,22 @@ struct Board::Header {
   char message[kMessageBytes];
 };
 
-/// Followed by one LeaseRecord for each level and slot.
+/// Followed by one GroupEntry for each group.
 struct Board::Entry {
   std::atomic<int32_t> attached, detached;
   Exported signals;
-  struct {
-    std::atomic<int32_t> there;
-    NcclUniqueId id;
-  } communicators[8]; // of the first levels
+};
+
+struct Board::GroupEntry {
+  std::atomic<int32_t> named; // the communicator
+  NcclUniqueId id;
+  LeaseRecord leases[MERCURY_RT_CUDA_MAX_LEASES];
 };
 
 static constexpr size_t align(size_t bytes) { return (bytes + 63) & ~63ul; }
 
 /// A number that differs where two ranks would not fit together. Never 0.
-static uint64_t describe(const Mesh &mesh) {
+static uint64_t describe(const Mesh &mesh, const Groups &groups) {
   uint64_t hash = 14695981039346656037ull ^ MERCURY_RT_ABI_VERSION;
   auto mix = [&hash](uint64_t value) {
     hash = (hash ^ value) * 1099511628211u;
@@ -53,15 +55,17 @@ static uint64_t describe(const Mesh &mesh) {
     for (char letter : mesh.names[level])
       mix(letter);
   }
+  for (int64_t group = 0; group < groups.count(); ++group)
+    mix(mesh.levelsOf(groups.name(group)));
   return hash | 1;
 }
 
-Board::Board(const Mesh &mesh, std::vector<int64_t> ranks, int64_t self,
-             std::chrono::milliseconds deadline)
-    : ranks(std::move(ranks)), mesh(mesh), self(self), deadline(deadline),
-      entryBytes(align(sizeof(Entry)) + align(sizeof(LeaseRecord)) *
-                                            MERCURY_RT_CUDA_MAX_LEASES *
-                                            mesh.levels()),
+Board::Board(const Mesh &mesh, const Groups &groups, std::vector<int64_t> ranks,
+             int64_t self, std::chrono::milliseconds deadline)
+    : ranks(std::move(ranks)), mesh(mesh), groups(groups), self(self),
+      deadline(deadline),
+      entryBytes(align(sizeof(Entry)) +
+                 align(sizeof(GroupEntry)) * groups.count()),
       bytes(align(sizeof(Header)) + entryBytes * mesh.size()) {}
 
 Board::~Board() {
@@ -83,12 +87,12 @@ std::string Board::map(const std::string &path) {
            "': " + std::strerror(error) + "; name one in /dev/shm or /tmp";
   memory = static_cast<char *>(mapped);
 
-  uint64_t expected = 0, job = describe(mesh);
+  uint64_t expected = 0, job = describe(mesh, groups);
   auto &header = *reinterpret_cast<Header *>(memory);
   if (!header.job.compare_exchange_strong(expected, job) && expected != job)
     return "the rendezvous file '" + path +
-           "' is used by ranks of another mesh or version; give each job a "
-           "file of its own";
+           "' is used by ranks of another mesh, other groups or another "
+           "version; give each job a file of its own";
   if (entry(self).attached.load())
     return "the rendezvous file '" + path + "' already has a rank " +
            std::to_string(self) + "; give each job a file of its own";
@@ -98,6 +102,12 @@ std::string Board::map(const std::string &path) {
 Board::Entry &Board::entry(int64_t rank) const {
   return *reinterpret_cast<Entry *>(memory + align(sizeof(Header)) +
                                     rank * entryBytes);
+}
+
+Board::GroupEntry &Board::entry(int64_t rank, int64_t group) const {
+  char *first = reinterpret_cast<char *>(&entry(rank)) + align(sizeof(Entry));
+  return *reinterpret_cast<GroupEntry *>(first +
+                                         group * align(sizeof(GroupEntry)));
 }
 
 std::string Board::attach(const Exported &signals) {
@@ -137,25 +147,19 @@ const Exported &Board::signals(int64_t rank) const {
   return entry(rank).signals;
 }
 
-LeaseRecord &Board::lease(int64_t rank, int64_t level, int64_t slot) const {
-  char *records = reinterpret_cast<char *>(&entry(rank)) + align(sizeof(Entry));
-  return *reinterpret_cast<LeaseRecord *>(
-      records +
-      align(sizeof(LeaseRecord)) * (level * MERCURY_RT_CUDA_MAX_LEASES + slot));
+LeaseRecord &Board::lease(int64_t rank, int64_t group, int64_t slot) const {
+  return entry(rank, group).leases[slot];
 }
 
-std::string Board::passUniqueId(int64_t level, NcclUniqueId &id) {
-  int64_t first = mesh.memberOfGroup(self, level, 0);
-  if (level >= 8)
-    return "communicators are made for the first 8 levels only; pass one for " +
-           mesh.groupName(level);
-  auto &passed = entry(first).communicators[level];
+std::string Board::passUniqueId(int64_t group, NcclUniqueId &id) {
+  int64_t first = mesh.memberOfGroup(self, groups.name(group), 0);
+  GroupEntry &passed = entry(first, group);
   if (first == self) {
     passed.id = id;
-    passed.there.store(1, std::memory_order_release);
+    passed.named.store(1, std::memory_order_release);
     return "";
   }
-  if (!waitUntil([&] { return passed.there.load(std::memory_order_acquire); }))
+  if (!waitUntil([&] { return passed.named.load(std::memory_order_acquire); }))
     return failed() ? message()
                     : mesh.rankName(first) +
                           " named no communicator within the deadline";

@@ -15,8 +15,7 @@
 #define LIB_RUNTIME_CUDA_BOARD_H
 
 #include "lib/Runtime/Cuda/DriverTypes.h"
-#include "lib/Runtime/Mesh.h"
-#include "mercury-rt/cuda.h"
+#include "lib/Runtime/Cuda/Groups.h"
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -33,17 +32,18 @@ struct Exported {
 
 /// One opening of a lease, as its owner posts it.
 struct LeaseRecord {
-  std::atomic<int64_t> number;  // of the opening on its level, from 1
+  std::atomic<int64_t> number;  // of the opening in its group, from 1
   std::atomic<int64_t> readers; // members that have closed it
   Exported memory;
   uint64_t offset; // of the leased bytes in the allocation
   int64_t bytes;
 };
 
+/// Groups are told by their numbers.
 class Board {
 public:
-  Board(const Mesh &mesh, std::vector<int64_t> ranks, int64_t self,
-        std::chrono::milliseconds deadline);
+  Board(const Mesh &mesh, const Groups &groups, std::vector<int64_t> ranks,
+        int64_t self, std::chrono::milliseconds deadline);
   ~Board();
   Board(const Board &) = delete;
 
@@ -59,10 +59,10 @@ public:
   /// some have not within `time`.
   bool waitForDetached(std::chrono::milliseconds time) const;
 
-  LeaseRecord &lease(int64_t rank, int64_t level, int64_t slot) const;
+  LeaseRecord &lease(int64_t rank, int64_t group, int64_t slot) const;
 
   /// A communicator's name, from the first member of a group to the others.
-  std::string passUniqueId(int64_t level, NcclUniqueId &id);
+  std::string passUniqueId(int64_t group, NcclUniqueId &id);
 
   /// Waits until `done`, the job has failed, or the deadline; true for the
   /// first.
@@ -79,9 +79,12 @@ public:
 private:
   struct Header;
   struct Entry;
+  struct GroupEntry;
   Entry &entry(int64_t rank) const;
+  GroupEntry &entry(int64_t rank, int64_t group) const;
 
   const Mesh &mesh;
+  const Groups &groups;
   const int64_t self;
   const std::chrono::milliseconds deadline;
   std::string path;

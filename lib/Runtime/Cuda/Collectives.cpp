@@ -41,9 +41,9 @@ static int findReduction(int32_t reduction) {
   return reduction == MERCURY_RT_SUM ? 0 : 2; // ncclSum, ncclMax
 }
 
-int32_t Rank::beginCollective(std::string_view kind, int64_t level,
+int32_t Rank::beginCollective(std::string_view kind, int64_t group,
                               int64_t *token) {
-  if (int32_t status = begin(kind, level))
+  if (int32_t status = begin(kind, group))
     return status;
   if (!token)
     return invalid("no place for the token; pass a pointer to one");
@@ -68,11 +68,10 @@ int32_t Rank::checkReduction(int64_t bytes, int32_t elementType,
 }
 
 /// Joins the messages' lane to what was put into this one before.
-int32_t Rank::openCollective(int64_t level, Communicator &communicator) {
-  if (int32_t status = findCommunicator(level, communicator))
+int32_t Rank::openCollective(int64_t group, Communicator &communicator) {
+  if (int32_t status = findCommunicator(group, communicator))
     return status;
   MERCURY_RT_CUDA(lanes.fork(lanes.messages));
-  sentMessages = true;
   return MERCURY_RT_OK;
 }
 
@@ -82,15 +81,15 @@ int32_t Rank::closeCollective(int64_t *token) {
   return start(mark, 0, token);
 }
 
-int32_t Rank::reduceScatterStart(int64_t level, void *src, int64_t slotBytes,
+int32_t Rank::reduceScatterStart(int64_t group, void *src, int64_t slotBytes,
                                  void *dst, const int64_t *bytesOfMember,
                                  int32_t elementType, int32_t reduction,
                                  int64_t *token) {
-  if (int32_t status = beginCollective("reduce_scatter", level, token))
+  if (int32_t status = beginCollective("reduce_scatter", group, token))
     return status;
   if (!bytesOfMember)
     return invalid("no table of the members' bytes; pass one entry a member");
-  int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
+  int64_t self = mesh.groupRank(number, group), members = mesh.groupSize(group);
   bool isEven = true, isEmpty = true;
   for (int64_t member = 0; member < members; ++member) {
     int64_t bytes = bytesOfMember[member];
@@ -113,7 +112,7 @@ int32_t Rank::reduceScatterStart(int64_t level, void *src, int64_t slotBytes,
     return invalid("a part that is not empty has no memory; pass its address");
 
   Communicator communicator = nullptr;
-  if (int32_t status = openCollective(level, communicator))
+  if (int32_t status = openCollective(group, communicator))
     return status;
   Elements elements = findElements(elementType);
   char *slot = static_cast<char *>(src) + self * slotBytes;
@@ -129,10 +128,10 @@ int32_t Rank::reduceScatterStart(int64_t level, void *src, int64_t slotBytes,
   return closeCollective(token);
 }
 
-int32_t Rank::allReduceStart(int64_t level, const void *src, void *dst,
+int32_t Rank::allReduceStart(int64_t group, const void *src, void *dst,
                              int64_t bytes, int32_t elementType,
                              int32_t reduction, int64_t *token) {
-  if (int32_t status = beginCollective("all_reduce", level, token))
+  if (int32_t status = beginCollective("all_reduce", group, token))
     return status;
   if (int32_t status = checkReduction(bytes, elementType, reduction))
     return status;
@@ -141,7 +140,7 @@ int32_t Rank::allReduceStart(int64_t level, const void *src, void *dst,
   if (!src || !dst)
     return invalid("a tile that is not empty has no memory; pass its address");
   Communicator communicator = nullptr;
-  if (int32_t status = openCollective(level, communicator))
+  if (int32_t status = openCollective(group, communicator))
     return status;
   Elements elements = findElements(elementType);
   MERCURY_RT_NCCL(nccl->allReduce(src, dst, bytes / elements.bytes,
@@ -150,15 +149,15 @@ int32_t Rank::allReduceStart(int64_t level, const void *src, void *dst,
   return closeCollective(token);
 }
 
-int32_t Rank::allToAllStart(int64_t level, const void *src,
+int32_t Rank::allToAllStart(int64_t group, const void *src,
                             int64_t sendSlotBytes, const int64_t *sendBytes,
                             void *dst, int64_t recvSlotBytes,
                             const int64_t *recvBytes, int64_t *token) {
-  if (int32_t status = beginCollective("all_to_all", level, token))
+  if (int32_t status = beginCollective("all_to_all", group, token))
     return status;
   if (!sendBytes || !recvBytes)
     return invalid("no table of the members' bytes; pass one entry a member");
-  int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
+  int64_t self = mesh.groupRank(number, group), members = mesh.groupSize(group);
   bool isEmpty = true;
   for (int64_t member = 0; member < members; ++member) {
     int64_t sent = sendBytes[member], received = recvBytes[member];
@@ -180,7 +179,7 @@ int32_t Rank::allToAllStart(int64_t level, const void *src,
   if (isEmpty)
     return MERCURY_RT_OK;
   Communicator communicator = nullptr;
-  if (int32_t status = openCollective(level, communicator))
+  if (int32_t status = openCollective(group, communicator))
     return status;
   const char *from = static_cast<const char *>(src);
   char *to = static_cast<char *>(dst);
@@ -204,15 +203,15 @@ int32_t Rank::allToAllStart(int64_t level, const void *src,
   return closeCollective(token);
 }
 
-int32_t Rank::broadcastStart(int64_t level, int64_t root, const void *src,
+int32_t Rank::broadcastStart(int64_t group, int64_t root, const void *src,
                              void *dst, int64_t bytes, int64_t *token) {
-  if (int32_t status = beginCollective("broadcast", level, token))
+  if (int32_t status = beginCollective("broadcast", group, token))
     return status;
-  int64_t self = mesh.groupRank(number, level);
-  if (root < 0 || root >= mesh.sizes[level])
+  int64_t self = mesh.groupRank(number, group);
+  if (root < 0 || root >= mesh.groupSize(group))
     return invalid("there is no group rank " + std::to_string(root) +
                    "; group ranks go from 0 to " +
-                   std::to_string(mesh.sizes[level] - 1));
+                   std::to_string(mesh.groupSize(group) - 1));
   if (bytes < 0 || (bytes && (!dst || (self == root && !src))))
     return invalid("cannot broadcast " + std::to_string(bytes) +
                    " bytes; sizes start at 0, and what is not empty has "
@@ -220,7 +219,7 @@ int32_t Rank::broadcastStart(int64_t level, int64_t root, const void *src,
   if (bytes == 0)
     return MERCURY_RT_OK;
   Communicator communicator = nullptr;
-  if (int32_t status = openCollective(level, communicator))
+  if (int32_t status = openCollective(group, communicator))
     return status;
   MERCURY_RT_NCCL(nccl->broadcast(self == root ? src : dst, dst, bytes,
                                   kNcclInt8, root, communicator,

@@ -107,8 +107,3 @@ Result Lanes::order(Stream earlier, Stream later) {
   release(event);
   return driver.streamWaitEvent(later, event, 0);
 }
-
-Result Lanes::join(Event mark) {
-  release(mark);
-  return driver.streamWaitEvent(current, mark, 0);
-}

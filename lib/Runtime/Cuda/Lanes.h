@@ -56,8 +56,8 @@ public:
   Result fork(Stream lane);
   /// `later` waits for what `earlier` holds now.
   Result order(Stream earlier, Stream later);
-  /// The current lane waits for a mark and gives it back.
-  Result join(Event mark);
+  /// The current lane waits for a mark.
+  Result join(Event mark) { return driver.streamWaitEvent(current, mark, 0); }
 
 private:
   Result find(std::map<int64_t, Stream> &lanes, int64_t key, Stream &lane);

@@ -16,10 +16,9 @@
 using namespace mercury::rt;
 using namespace mercury::rt::cuda;
 
-int32_t Rank::waitForReaders(LeaseRecord &record, int64_t level) {
+int32_t Rank::waitForReaders(LeaseRecord &record, int64_t others) {
   if (record.number.load(std::memory_order_relaxed) == 0)
     return MERCURY_RT_OK; // the slot is new
-  int64_t others = mesh.sizes[level] - 1;
   auto closed = [&] {
     return record.readers.load(std::memory_order_acquire) == others;
   };
@@ -32,39 +31,40 @@ int32_t Rank::waitForReaders(LeaseRecord &record, int64_t level) {
                       std::to_string(deadline.count()) + " ms");
 }
 
-int32_t Rank::leaseOpen(int64_t level, const void *base, int64_t bytes,
+int32_t Rank::leaseOpen(int64_t group, const void *base, int64_t bytes,
                         int64_t *lease) {
-  if (int32_t status = begin("lease.open", level))
+  if (int32_t status = begin("lease.open", group))
     return status;
   if (!lease)
     return invalid("no place for the lease; pass a pointer to one");
   if (bytes < 0 || (bytes > 0 && !base))
     return invalid("cannot lend " + std::to_string(bytes) +
                    " bytes at no address; pass an address and a size from 0");
-  if (!isLocal[level])
+  if (!isLocalGroup(group))
     return failWith(MERCURY_RT_UNSUPPORTED,
-                    "the ranks of this level are on several hosts and cannot "
+                    "the ranks of this group are on several hosts and cannot "
                     "read each other's memory; use a schedule that sends");
-  int64_t opening = openings[level]++;
+  int64_t index = groups.find(group), opening = openings[index]++;
   Lease opened;
-  opened.level = level;
+  opened.group = group;
+  opened.index = index;
   opened.slot = opening % MERCURY_RT_CUDA_MAX_LEASES;
   opened.number = opening + 1;
   opened.base = static_cast<const char *>(base);
   opened.bytes = bytes;
   for (const auto &[other, open] : leases)
-    if (open.level == level && open.slot == opened.slot)
+    if (open.index == index && open.slot == opened.slot)
       return invalid("more than " + std::to_string(MERCURY_RT_CUDA_MAX_LEASES) +
                      " leases would be open at once; close some before");
 
-  int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
+  int64_t self = mesh.groupRank(number, group), members = mesh.groupSize(group);
   opened.addresses.resize(members, nullptr);
   opened.isKnown.resize(members, false);
   opened.addresses[self] = opened.base;
   opened.isKnown[self] = true;
 
-  LeaseRecord &record = board.lease(number, level, opened.slot);
-  if (int32_t status = waitForReaders(record, level))
+  LeaseRecord &record = board.lease(number, index, opened.slot);
+  if (int32_t status = waitForReaders(record, members - 1))
     return status;
   if (bytes > 0)
     MERCURY_RT_CUDA(peers.share(reinterpret_cast<DevicePtr>(base),
@@ -75,8 +75,8 @@ int32_t Rank::leaseOpen(int64_t level, const void *base, int64_t bytes,
 
   for (int64_t member = 0; member < members; ++member)
     if (member != self)
-      this->opened.push_back({mesh.memberOfGroup(number, level, member),
-                              {level, opened.slot, self, Signal::Ready}});
+      this->opened.push_back({mesh.memberOfGroup(number, group, member),
+                              {index, opened.slot, self, Signal::Ready}});
   *lease = operations;
   leases.emplace(operations, std::move(opened));
   return MERCURY_RT_OK;
@@ -84,14 +84,18 @@ int32_t Rank::leaseOpen(int64_t level, const void *base, int64_t bytes,
 
 int32_t Rank::checkLease(int64_t lease, int64_t peer, std::string_view kind) {
   auto found = leases.find(lease);
-  if (int32_t status =
-          begin(kind, found == leases.end() ? 0 : found->second.level))
-    return status;
-  if (found == leases.end())
+  if (board.failed())
+    return firstFailure();
+  if (found == leases.end()) {
+    operation = "after operation " + std::to_string(operations) + ", " +
+                std::string(kind);
     return failWith(MERCURY_RT_LEASE, "there is no open lease " +
                                           std::to_string(lease) +
                                           "; open it, and close it once");
-  int64_t members = mesh.sizes[found->second.level];
+  }
+  if (int32_t status = begin(kind, found->second.group))
+    return status;
+  int64_t members = groups.size(found->second.index);
   if (peer < 0 || peer >= members)
     return invalid("there is no group rank " + std::to_string(peer) +
                    "; group ranks go from 0 to " + std::to_string(members - 1));
@@ -113,8 +117,8 @@ int32_t Rank::leaseAddress(int64_t number, int64_t peer, const void **base) {
 int32_t Rank::know(Lease &lease, int64_t peer) {
   if (lease.isKnown[peer])
     return MERCURY_RT_OK;
-  int64_t owner = mesh.memberOfGroup(number, lease.level, peer);
-  LeaseRecord &record = board.lease(owner, lease.level, lease.slot);
+  int64_t owner = mesh.memberOfGroup(number, lease.group, peer);
+  LeaseRecord &record = board.lease(owner, lease.index, lease.slot);
   auto isOpen = [&] {
     return record.number.load(std::memory_order_acquire) == lease.number;
   };
@@ -131,7 +135,7 @@ int32_t Rank::know(Lease &lease, int64_t peer) {
         reinterpret_cast<const char *>(mapped + record.offset);
   }
   lease.isKnown[peer] = true;
-  awaited[owner].push_back({lease.level, lease.slot, peer, Signal::Ready});
+  awaited[owner].push_back({lease.index, lease.slot, peer, Signal::Ready});
   return MERCURY_RT_OK;
 }
 
@@ -181,12 +185,12 @@ int32_t Rank::pullStart(int64_t number, int64_t peer, const void *src,
   if (rowBytes == 0 || rows == 0)
     return MERCURY_RT_OK;
   Lease &lease = leases.at(number);
-  int64_t owner = mesh.memberOfGroup(this->number, lease.level, peer);
+  int64_t owner = mesh.memberOfGroup(this->number, lease.group, peer);
   auto first = static_cast<const char *>(src);
   const char *base = lease.addresses[peer];
   int64_t bytes = owner == this->number
                       ? lease.bytes
-                      : board.lease(owner, lease.level, lease.slot).bytes;
+                      : board.lease(owner, lease.index, lease.slot).bytes;
   int64_t last = (rows - 1) * srcPitch + rowBytes; // from the first on
   if (!base || !dst || srcPitch < 0 || first < base ||
       first + last > base + bytes)
@@ -216,15 +220,15 @@ int32_t Rank::leaseClose(int64_t number) {
                                             "every pull before");
   Lease lease = std::move(leases.at(number));
   leases.erase(number);
-  int64_t self = mesh.groupRank(this->number, lease.level);
-  for (int64_t peer = 0; peer < mesh.sizes[lease.level]; ++peer) {
+  int64_t self = mesh.groupRank(this->number, lease.group);
+  for (int64_t peer = 0; peer < groups.size(lease.index); ++peer) {
     if (peer == self)
       continue;
     // In the lane of the pulls, so that the owner hears at once when they are
     // over, and not only when this rank's kernels have come so far. Where
     // nothing was pulled the signal is taken back all the same, or the next
     // one would be lost.
-    int64_t owner = mesh.memberOfGroup(this->number, lease.level, peer);
+    int64_t owner = mesh.memberOfGroup(this->number, lease.group, peer);
     Stream lane = nullptr;
     if (int32_t status = know(lease, peer))
       return status;
@@ -233,9 +237,9 @@ int32_t Rank::leaseClose(int64_t number) {
       if (int32_t status = findPullLane(owner, lane))
         return status;
     MERCURY_RT_CUDA(signals.send(
-        lane, {{owner, {lease.level, lease.slot, self, Signal::Done}}}));
-    closed.push_back({lease.level, lease.slot, peer, Signal::Done});
-    board.lease(owner, lease.level, lease.slot)
+        lane, {{owner, {lease.index, lease.slot, self, Signal::Done}}}));
+    closed.push_back({lease.index, lease.slot, peer, Signal::Done});
+    board.lease(owner, lease.index, lease.slot)
         .readers.fetch_add(1, std::memory_order_acq_rel);
   }
   return MERCURY_RT_OK;

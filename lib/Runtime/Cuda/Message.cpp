@@ -14,42 +14,49 @@ using namespace mercury::rt::cuda;
   if (NcclResult result_ = (call); result_ && result_ != kNcclInProgress)      \
   return ncclFailure(result_, #call)
 
-int32_t Rank::makeCommunicators() {
-  for (int64_t level = 0; level < mesh.levels(); ++level) {
-    if (communicators[level] || !isLocal[level])
+/// The ranks are together here, so that all make them in the job's order: no
+/// two ranks ever wait for each other in communicators of different groups.
+int32_t Rank::openCommunicators(const mercury_rt_cuda_job &job) {
+  for (int64_t index = 0; index < groups.count(); ++index) {
+    const mercury_rt_cuda_group &given = job.groups[index];
+    Communicator &made = communicators[index];
+    made = static_cast<Communicator>(given.communicator);
+    if (made || !given.sends)
       continue;
-    operation = "communicator of " + mesh.groupName(level);
+    operation = "communicator of " + mesh.groupName(given.group);
+    if (!isLocalGroup(given.group))
+      return failWith(MERCURY_RT_UNSUPPORTED,
+                      "its ranks are on several hosts; pass a communicator");
     NcclUniqueId id = {};
-    int64_t self = mesh.groupRank(number, level);
+    int64_t self = mesh.groupRank(number, given.group);
     if (self == 0)
       MERCURY_RT_NCCL(nccl->getUniqueId(&id));
-    if (std::string problem = board.passUniqueId(level, id); !problem.empty())
+    if (std::string problem = board.passUniqueId(index, id); !problem.empty())
       return failWith(MERCURY_RT_DEADLINE, problem);
-    MERCURY_RT_NCCL(
-        nccl->commInitRank(&communicators[level], mesh.sizes[level], id, self));
-    ownCommunicators.push_back(communicators[level]);
+    MERCURY_RT_NCCL(nccl->commInitRank(&made, groups.size(index), id, self));
+    ownCommunicators.push_back(made);
   }
   return MERCURY_RT_OK;
 }
 
-int32_t Rank::findCommunicator(int64_t level, Communicator &found) {
-  found = communicators[level];
+int32_t Rank::findCommunicator(int64_t group, Communicator &found) {
+  found = communicators[groups.find(group)];
   if (found)
     return MERCURY_RT_OK;
   return failWith(MERCURY_RT_UNSUPPORTED,
-                  "no communicator was given for " + mesh.groupName(level) +
-                      "; pass one, or ask for it by make_communicators");
+                  "the group has no communicator; open the job with one, or "
+                  "say there that the group sends");
 }
 
-int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
+int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
                             int64_t sendBytes, int64_t recvFrom, void *dst,
                             int64_t recvBytes, int64_t *token) {
-  if (int32_t status = begin("exchange", level))
+  if (int32_t status = begin("exchange", group))
     return status;
   if (!token)
     return invalid("no place for the token; pass a pointer to one");
   *token = 0;
-  int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
+  int64_t self = mesh.groupRank(number, group), members = mesh.groupSize(group);
   bool sends = sendBytes != 0, receives = recvBytes != 0;
   if (sendBytes < 0 || recvBytes < 0)
     return invalid("cannot send " + std::to_string(sendBytes) +
@@ -76,10 +83,9 @@ int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
 
   Communicator communicator = nullptr;
   if (!isLocalCopy)
-    if (int32_t status = findCommunicator(level, communicator))
+    if (int32_t status = findCommunicator(group, communicator))
       return status;
   MERCURY_RT_CUDA(lanes.fork(lanes.messages));
-  sentMessages = true;
   if (isLocalCopy) {
     if (int32_t status = copyInto(lanes.messages, src, sendBytes, dst,
                                   sendBytes, sendBytes, 1))
@@ -99,16 +105,16 @@ int32_t Rank::exchangeStart(int64_t level, int64_t sendTo, const void *src,
   return start(mark, 0, token);
 }
 
-int32_t Rank::allGatherStart(int64_t level, const void *src, int64_t sendBytes,
+int32_t Rank::allGatherStart(int64_t group, const void *src, int64_t sendBytes,
                              void *dst, int64_t slotBytes,
                              const int64_t *bytesOfMember, int64_t *token) {
-  if (int32_t status = begin("all_gather", level))
+  if (int32_t status = begin("all_gather", group))
     return status;
   if (!token || !bytesOfMember)
     return invalid("no place for the token or no table of the members' bytes; "
                    "pass both");
   *token = 0;
-  int64_t self = mesh.groupRank(number, level), members = mesh.sizes[level];
+  int64_t self = mesh.groupRank(number, group), members = mesh.groupSize(group);
   bool isEven = true, isEmpty = true;
   for (int64_t member = 0; member < members; ++member) {
     int64_t bytes = bytesOfMember[member];
@@ -130,11 +136,10 @@ int32_t Rank::allGatherStart(int64_t level, const void *src, int64_t sendBytes,
     return invalid("a part that is not empty has no memory; pass its address");
 
   Communicator communicator = nullptr;
-  if (int32_t status = findCommunicator(level, communicator))
+  if (int32_t status = findCommunicator(group, communicator))
     return status;
   Stream lane = lanes.messages;
   MERCURY_RT_CUDA(lanes.fork(lane));
-  sentMessages = true;
   char *slots = static_cast<char *>(dst);
   if (isEven) {
     MERCURY_RT_NCCL(

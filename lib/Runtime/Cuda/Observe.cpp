@@ -1,12 +1,12 @@
-//===- Observe.cpp - What a GPU has before a job is opened ----------------===//
+//===- Observe.cpp - What a GPU is before a job is opened -----------------===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan is chosen by the memory that is free, so this asks before a context
-// takes any of it.
+// A plan is chosen by the memory that is free, and by who shares a GPU, so this
+// asks before a context takes any of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,10 @@ static std::string getName(const Driver &driver, Result result) {
   return name ? name : std::to_string(result);
 }
 
-static int32_t refuse(int32_t device, const std::string &problem) {
-  setLastError("cannot ask GPU " + std::to_string(device) +
-               " for its memory: " + problem);
+static int32_t refuse(int32_t device, const std::string &what,
+                      const std::string &problem) {
+  setLastError("cannot ask GPU " + std::to_string(device) + " for its " + what +
+               ": " + problem);
   return MERCURY_RT_DEVICE;
 }
 
@@ -34,7 +35,7 @@ int32_t mercury_rt_cuda_memory(int32_t device, const char *cuda_library,
   std::string problem;
   const Driver *driver = openDriver(cuda_library ? cuda_library : "", problem);
   if (!driver)
-    return refuse(device, problem);
+    return refuse(device, "memory", problem);
   Device handle = 0;
   cuda::Context context = nullptr;
   size_t free = 0, total = 0;
@@ -42,14 +43,30 @@ int32_t mercury_rt_cuda_memory(int32_t device, const char *cuda_library,
   if (result == kSuccess)
     result = driver->primaryCtxRetain(&context, handle);
   if (result != kSuccess)
-    return refuse(device, getName(*driver, result));
+    return refuse(device, "memory", getName(*driver, result));
   result = driver->ctxSetCurrent(context);
   if (result == kSuccess)
     result = driver->memGetInfo(&free, &total);
   driver->primaryCtxRelease(handle);
   if (result != kSuccess)
-    return refuse(device, getName(*driver, result));
+    return refuse(device, "memory", getName(*driver, result));
   *free_bytes = static_cast<int64_t>(free);
   *total_bytes = static_cast<int64_t>(total);
   return MERCURY_RT_OK;
+}
+
+int32_t mercury_rt_cuda_address(int32_t device, const char *cuda_library,
+                                char *text, int64_t text_bytes) {
+  std::string problem;
+  const Driver *driver = openDriver(cuda_library ? cuda_library : "", problem);
+  if (!driver)
+    return refuse(device, "address", problem);
+  Device handle = 0;
+  Result result = driver->deviceGet(&handle, device);
+  if (result == kSuccess)
+    result =
+        driver->deviceGetPciBusId(text, static_cast<int>(text_bytes), handle);
+  return result == kSuccess
+             ? MERCURY_RT_OK
+             : refuse(device, "address", getName(*driver, result));
 }

@@ -55,8 +55,27 @@ static std::string check(const mercury_rt_cuda_job &job) {
     if (!job.kernels[i].name || !job.kernels[i].function)
       return "kernel number " + std::to_string(i) +
              " has no name or no function";
+  if (job.number_of_groups < 0 || (job.number_of_groups && !job.groups))
+    return "it has " + std::to_string(job.number_of_groups) +
+           " groups and no table of them";
   if (!job.rendezvous || !*job.rendezvous)
     return "it names no rendezvous file; give the same new path to every rank";
+  return "";
+}
+
+/// The same of its groups, for which there must be a mesh.
+static std::string checkGroups(const mercury_rt_cuda_job &job,
+                               const Mesh &mesh) {
+  Groups groups(mesh, job);
+  for (int64_t index = 0; index < groups.count(); ++index) {
+    int64_t group = groups.name(index);
+    if (!mesh.hasGroup(group))
+      return "its mesh has no group " + std::to_string(group) +
+             "; levels are numbered from 0 to " +
+             std::to_string(mesh.levels() - 1);
+    if (groups.find(group) != index)
+      return "it lists " + mesh.groupName(group) + " twice";
+  }
   return "";
 }
 
@@ -110,19 +129,24 @@ int32_t Rank::open(const mercury_rt_cuda_job &job) {
   if (std::string problem = board.map(job.rendezvous); !problem.empty())
     return refuse(MERCURY_RT_INVALID, problem);
   operation = "opening GPU " + std::to_string(job.device);
-  communicators.resize(mesh.levels(), nullptr);
-  for (int64_t level = 0; job.communicators && level < mesh.levels(); ++level)
-    communicators[level] = static_cast<Communicator>(job.communicators[level]);
   if (int32_t status = openDevice(job))
     return status;
   if (int32_t status = openSignals())
     return status;
-  return job.make_communicators ? makeCommunicators() : MERCURY_RT_OK;
+  return openCommunicators(job);
 }
 
 int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
                              mercury_rt_context **context) {
   std::string problem = !job ? "there is no job" : check(*job);
+  Mesh mesh;
+  for (int64_t level = 0; problem.empty() && level < job->number_of_levels;
+       ++level) {
+    mesh.names.push_back(job->level_names[level]);
+    mesh.sizes.push_back(job->level_sizes[level]);
+  }
+  if (problem.empty())
+    problem = checkGroups(*job, mesh);
   if (!problem.empty() || !context)
     return refuse(MERCURY_RT_INVALID,
                   problem.empty() ? "no place for the context" : problem);
@@ -130,20 +154,14 @@ int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
       openDriver(job->cuda_library ? job->cuda_library : "", problem);
   if (!driver)
     return refuse(MERCURY_RT_DEVICE, problem);
-  bool needsNccl = job->make_communicators;
-  for (int64_t level = 0; job->communicators && level < job->number_of_levels;
-       ++level)
-    needsNccl |= job->communicators[level] != nullptr;
+  bool needsNccl = false;
+  for (int64_t i = 0; i < job->number_of_groups; ++i)
+    needsNccl |= job->groups[i].sends || job->groups[i].communicator;
   const Nccl *nccl = nullptr;
   if (needsNccl &&
       !(nccl = openNccl(job->nccl_library ? job->nccl_library : "", problem)))
     return refuse(MERCURY_RT_DEVICE, problem);
 
-  Mesh mesh;
-  for (int64_t level = 0; level < job->number_of_levels; ++level) {
-    mesh.names.push_back(job->level_names[level]);
-    mesh.sizes.push_back(job->level_sizes[level]);
-  }
   try {
     auto rank = std::make_unique<Rank>(*job, std::move(mesh), *driver, nccl);
     if (int32_t status = rank->open(*job))

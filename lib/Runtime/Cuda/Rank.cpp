@@ -40,14 +40,15 @@ static std::vector<bool> localLevels(const mercury_rt_cuda_job &job) {
 
 Rank::Rank(const mercury_rt_cuda_job &job, Mesh mesh, const Driver &driver,
            const Nccl *nccl)
-    : mesh(std::move(mesh)), number(job.rank), isLocal(localLevels(job)),
+    : mesh(std::move(mesh)), groups(this->mesh, job), number(job.rank),
+      isLocal(localLevels(job)),
       deadline(job.deadline_ms ? job.deadline_ms
                                : MERCURY_RT_CUDA_DEFAULT_DEADLINE_MS),
       driver(driver), nccl(nccl),
-      board(this->mesh, ranksOfHost(this->mesh, number, isLocal), number,
-            deadline),
-      lanes(driver), peers(driver), signals(driver, this->mesh),
-      openings(this->mesh.levels(), 0) {
+      board(this->mesh, groups, ranksOfHost(this->mesh, number, isLocal),
+            number, deadline),
+      lanes(driver), peers(driver), signals(driver, groups),
+      communicators(groups.count(), nullptr), openings(groups.count(), 0) {
   for (int64_t i = 0; i < job.number_of_kernels; ++i)
     kernels.emplace(job.kernels[i].name, job.kernels[i]);
 }
@@ -99,42 +100,47 @@ int32_t Rank::ncclFailure(NcclResult result, const char *call) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-int64_t Rank::groupRank(int64_t level) {
-  if (mesh.hasLevel(level))
-    return mesh.groupRank(number, level);
-  invalid("the mesh has no " + mesh.groupName(level) +
-          "; levels are numbered from 0 to " +
+bool Rank::isLocalGroup(int64_t group) const {
+  for (int64_t level = 0; level < mesh.levels(); ++level)
+    if (mesh.levelsOf(group) >> level & 1 && !isLocal[level])
+      return false;
+  return true;
+}
+
+int64_t Rank::groupRank(int64_t group) {
+  if (mesh.hasGroup(group))
+    return mesh.groupRank(number, group);
+  invalid("the mesh has no such group; levels are numbered from 0 to " +
           std::to_string(mesh.levels() - 1));
   return -1;
 }
 
-int64_t Rank::groupSize(int64_t level) {
-  return groupRank(level) < 0 ? -1 : mesh.sizes[level];
+int64_t Rank::groupSize(int64_t group) {
+  return groupRank(group) < 0 ? -1 : mesh.groupSize(group);
 }
 
-int32_t Rank::begin(std::string_view kind, int64_t level) {
+int32_t Rank::begin(std::string_view kind, int64_t group) {
   if (board.failed())
     return firstFailure();
   operation = "operation " + std::to_string(++operations) + ", " +
-              std::string(kind) + " on " + mesh.groupName(level);
+              std::string(kind) + " on " + mesh.groupName(group);
   if (kind != "lease.open")
     if (int32_t status = sendOpened())
       return status;
   if (kind != "lease.close")
     if (int32_t status = receiveClosed())
       return status;
-  if (mesh.hasGroup(level) && !mesh.hasLevel(level))
-    return invalid("this backend has no groups of several levels yet; "
-                   "communicate level by level");
-  if (!mesh.hasLevel(level))
-    return invalid("the mesh has no such group; levels are numbered from 0 "
-                   "to " +
-                   std::to_string(mesh.levels() - 1));
+  if (groupRank(group) < 0)
+    return firstFailure();
+  if (groups.find(group) == groups.count())
+    return invalid("the job was opened without this group; list every group "
+                   "that its programs name");
   return MERCURY_RT_OK;
 }
 
 int32_t Rank::start(Event mark, int64_t lease, int64_t *token) {
   tokens[operations] = {mark, lease};
+  started.push_back({mark, operation});
   *token = operations;
   return MERCURY_RT_OK;
 }

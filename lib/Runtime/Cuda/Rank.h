@@ -44,30 +44,30 @@ public:
   /// Comes to the other ranks. What is wrong is returned with its status.
   int32_t open(const mercury_rt_cuda_job &job);
 
-  int64_t groupRank(int64_t level) override;
-  int64_t groupSize(int64_t level) override;
+  int64_t groupRank(int64_t group) override;
+  int64_t groupSize(int64_t group) override;
   void *arena() override { return reinterpret_cast<void *>(arenaMemory); }
-  int32_t exchangeStart(int64_t level, int64_t sendTo, const void *src,
+  int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                         int64_t sendBytes, int64_t recvFrom, void *dst,
                         int64_t recvBytes, int64_t *token) override;
-  int32_t allGatherStart(int64_t level, const void *src, int64_t sendBytes,
+  int32_t allGatherStart(int64_t group, const void *src, int64_t sendBytes,
                          void *dst, int64_t slotBytes,
                          const int64_t *bytesOfMember, int64_t *token) override;
-  int32_t reduceScatterStart(int64_t level, void *src, int64_t slotBytes,
+  int32_t reduceScatterStart(int64_t group, void *src, int64_t slotBytes,
                              void *dst, const int64_t *bytesOfMember,
                              int32_t elementType, int32_t reduction,
                              int64_t *token) override;
-  int32_t allReduceStart(int64_t level, const void *src, void *dst,
+  int32_t allReduceStart(int64_t group, const void *src, void *dst,
                          int64_t bytes, int32_t elementType, int32_t reduction,
                          int64_t *token) override;
-  int32_t allToAllStart(int64_t level, const void *src, int64_t sendSlotBytes,
+  int32_t allToAllStart(int64_t group, const void *src, int64_t sendSlotBytes,
                         const int64_t *sendBytes, void *dst,
                         int64_t recvSlotBytes, const int64_t *recvBytes,
                         int64_t *token) override;
-  int32_t broadcastStart(int64_t level, int64_t root, const void *src,
+  int32_t broadcastStart(int64_t group, int64_t root, const void *src,
                          void *dst, int64_t bytes, int64_t *token) override;
   int32_t wait(int64_t token) override;
-  int32_t leaseOpen(int64_t level, const void *base, int64_t bytes,
+  int32_t leaseOpen(int64_t group, const void *base, int64_t bytes,
                     int64_t *lease) override;
   int32_t leaseAddress(int64_t lease, int64_t peer, const void **base) override;
   int32_t pullStart(int64_t lease, int64_t peer, const void *src,
@@ -98,8 +98,15 @@ private:
     int64_t lease; // that it reads under, or 0
   };
 
+  struct Started {
+    Event mark; // of its end
+    std::string operation;
+  };
+
   struct Lease {
-    int64_t level, slot, number; // its opening on the level, from 1
+    int64_t group;        // as runtime.h names it
+    int64_t index;        // the group's, among those of the job
+    int64_t slot, number; // its opening in the group, from 1
     const char *base;
     int64_t bytes;
     std::vector<const char *> addresses; // of each member's memory, if known
@@ -114,11 +121,12 @@ private:
   };
 
   // How every operation begins and ends.
-  int32_t begin(std::string_view kind, int64_t level);
+  int32_t begin(std::string_view kind, int64_t group);
   int32_t start(Event mark, int64_t lease, int64_t *token);
   int32_t invalid(const std::string &text) {
     return failWith(MERCURY_RT_INVALID, text);
   }
+  bool isLocalGroup(int64_t group) const;
   int32_t failWith(int32_t code, const std::string &text);
   int32_t deviceFailure(Result result, const char *call);
   int32_t ncclFailure(NcclResult result, const char *call);
@@ -134,12 +142,12 @@ private:
   int32_t sendOpened();
   int32_t receiveClosed();
   int32_t flushSignals();
-  int32_t waitForReaders(LeaseRecord &record, int64_t level);
-  int32_t findCommunicator(int64_t level, Communicator &found);
-  int32_t makeCommunicators();
-  int32_t beginCollective(std::string_view kind, int64_t level, int64_t *token);
+  int32_t waitForReaders(LeaseRecord &record, int64_t others);
+  int32_t findCommunicator(int64_t group, Communicator &found);
+  int32_t openCommunicators(const mercury_rt_cuda_job &job);
+  int32_t beginCollective(std::string_view kind, int64_t group, int64_t *token);
   int32_t checkReduction(int64_t bytes, int32_t elementType, int32_t reduction);
-  int32_t openCollective(int64_t level, Communicator &communicator);
+  int32_t openCollective(int64_t group, Communicator &communicator);
   int32_t closeCollective(int64_t *token);
   int32_t findFunction(const mercury_rt_device_kernel &kernel,
                        Function &function);
@@ -151,16 +159,19 @@ private:
   int32_t openSignals();
   Result queryLanes();
   int32_t pollLanes(bool &idle);
+  void forgetStarted();
+  std::string describeStarted();
   std::string describeWaits();
   bool drain();
   void endCommunicators();
 
   const Mesh mesh;
-  const int64_t number; // its global rank
-  const std::vector<bool> isLocal;
+  const Groups groups;
+  const int64_t number;            // its global rank
+  const std::vector<bool> isLocal; // of each level
   const std::chrono::milliseconds deadline;
   const Driver &driver;
-  const Nccl *const nccl; // null if no level has a communicator
+  const Nccl *const nccl; // null if no group has a communicator
 
   Device device = 0;
   Context deviceContext = nullptr;
@@ -169,7 +180,7 @@ private:
   Lanes lanes;
   Peers peers;
   Signals signals;
-  std::vector<Communicator> communicators; // of each level; null for none
+  std::vector<Communicator> communicators; // of each group; null for none
   std::vector<Communicator> ownCommunicators;
   std::map<std::pair<const void *, int64_t>, LoadedImage> images;
   std::map<std::string, mercury_rt_kernel, std::less<>> kernels;
@@ -182,9 +193,9 @@ private:
   int64_t operations = 0;
   std::string operation; // what a message says was under way
   std::map<int64_t, Token> tokens;
+  std::vector<Started> started; // in the last run, unless it is a replay
   std::map<int64_t, Lease> leases;
-  std::vector<int64_t> openings; // of leases, on each level
-  bool sentMessages = false;     // since the last synchronize
+  std::vector<int64_t> openings; // of leases, in each group
   Stream lastCaller = nullptr;
   std::deque<Event> runs; // the marks of their ends, until seen; oldest first
   Clock::time_point lastProgress;

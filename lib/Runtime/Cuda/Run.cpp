@@ -22,6 +22,7 @@ int32_t Rank::enter(Stream caller) {
     return firstFailure();
   operations = 0;
   operation = "start of a run";
+  forgetStarted();
   for (auto &[key, loaded] : images)
     loaded.compared = false;
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
@@ -82,10 +83,12 @@ int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
     return firstFailure();
   operations = 0;
   operation = "capture";
+  forgetStarted();
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   // Relaxed: a kernel of a library may allocate while it is captured.
   MERCURY_RT_CUDA(driver.streamBeginCapture(lanes.first, kCaptureModeRelaxed));
   int32_t status = callEntry(entry, buffers);
+  forgetStarted(); // a mark within a graph cannot be asked for
   Graph captured = nullptr;
   Result ended = driver.streamEndCapture(lanes.first, &captured);
   if (status != MERCURY_RT_OK) {
@@ -138,13 +141,16 @@ int32_t Rank::pollLanes(bool &idle) {
   Result result = queryLanes();
   idle = result == kSuccess;
   if (result != kSuccess && result != kNotReady)
-    MERCURY_RT_CUDA(result);
-  for (Communicator communicator : communicators) {
+    return deviceFailure(result, "a run");
+  for (int64_t index = 0; index < groups.count(); ++index) {
     NcclResult error = 0;
-    if (sentMessages && communicator &&
-        nccl->commGetAsyncError(communicator, &error) == 0 && error &&
+    if (communicators[index] &&
+        nccl->commGetAsyncError(communicators[index], &error) == 0 && error &&
         error != kNcclInProgress)
-      return ncclFailure(error, "a message");
+      return failWith(MERCURY_RT_DEVICE,
+                      "NCCL failed in a message on " +
+                          mesh.groupName(groups.name(index)) + ": " +
+                          nccl->getErrorString(error) + describeStarted());
   }
   return MERCURY_RT_OK;
 }
@@ -156,19 +162,17 @@ int32_t Rank::synchronize() {
   for (int64_t round = 0;; ++round) {
     if (int32_t status = pollLanes(idle))
       return status;
-    if (idle && !board.failed()) {
-      sentMessages = false;
+    if (idle && !board.failed())
       return MERCURY_RT_OK;
-    }
     if (board.failed()) {
       drain();
       return firstFailure();
     }
     if (Clock::now() > lastProgress + deadline) {
       int32_t status =
-          failWith(MERCURY_RT_DEADLINE, "no run ended within " +
-                                            std::to_string(deadline.count()) +
-                                            " ms" + describeWaits());
+          failWith(MERCURY_RT_DEADLINE,
+                   "no run ended within " + std::to_string(deadline.count()) +
+                       " ms" + describeStarted() + describeWaits());
       drain();
       return status;
     }
@@ -177,25 +181,41 @@ int32_t Rank::synchronize() {
   }
 }
 
+/// The marks are those of the run before, of which every wait is in its lane.
+void Rank::forgetStarted() {
+  for (const Started &each : started)
+    lanes.release(each.mark);
+  started.clear();
+}
+
+/// Where the last run stands.
+std::string Rank::describeStarted() {
+  for (const Started &each : started)
+    if (driver.eventQuery(each.mark) == kNotReady)
+      return "; " + each.operation + ", is not over";
+  return "";
+}
+
 /// Which signals have not come, of the slots in which any is awaited.
 std::string Rank::describeWaits() {
   std::vector<uint32_t> values;
   if (signals.read(lanes.control, values) != kSuccess)
     return "";
   std::string text;
-  for (int64_t level = 0; level < mesh.levels(); ++level) {
+  for (int64_t group = 0; group < groups.count(); ++group) {
     // The slot of the last lease: its words are 0 where a peer was not heard.
-    if (openings[level] == 0)
+    if (openings[group] == 0)
       continue;
-    int64_t slot = (openings[level] - 1) % MERCURY_RT_CUDA_MAX_LEASES;
-    for (int64_t member = 0; member < mesh.sizes[level]; ++member) {
-      if (member == mesh.groupRank(number, level))
+    int64_t slot = (openings[group] - 1) % MERCURY_RT_CUDA_MAX_LEASES;
+    for (int64_t member = 0; member < groups.size(group); ++member) {
+      if (member == mesh.groupRank(number, groups.name(group)))
         continue;
-      bool ready = values[signals.at({level, slot, member, Signal::Ready})];
-      bool done = values[signals.at({level, slot, member, Signal::Done})];
+      bool ready = values[signals.at({group, slot, member, Signal::Ready})];
+      bool done = values[signals.at({group, slot, member, Signal::Done})];
       if (!ready && !done)
         text += "; not heard from group rank " + std::to_string(member) +
-                " on " + mesh.groupName(level) + " about its last lease";
+                " on " + mesh.groupName(groups.name(group)) +
+                " about its last lease";
     }
   }
   return text + "; look for a rank that ended, failed, or is late";

@@ -11,20 +11,16 @@
 
 using namespace mercury::rt::cuda;
 
-size_t Signals::at(const Word &word) const {
-  size_t before = 0;
-  for (int64_t level = 0; level < word.level; ++level)
-    before += mesh.sizes[level] * MERCURY_RT_CUDA_MAX_LEASES;
-  before += word.slot * mesh.sizes[word.level] + word.member;
-  return 2 * before + static_cast<size_t>(word.signal);
+Signals::Signals(const Driver &driver, const Groups &groups)
+    : driver(driver), groups(groups), begins(1, 0) {
+  for (int64_t group = 0; group < groups.count(); ++group)
+    begins.push_back(begins.back() +
+                     2 * MERCURY_RT_CUDA_MAX_LEASES * groups.size(group));
 }
 
-size_t Signals::count() const {
-  int64_t levels = mesh.levels();
-  return levels ? at({levels - 1, MERCURY_RT_CUDA_MAX_LEASES - 1,
-                      mesh.sizes[levels - 1] - 1, Signal::Done}) +
-                      1
-                : 1;
+size_t Signals::at(const Word &word) const {
+  int64_t pair = word.slot * groups.size(word.group) + word.member;
+  return begins[word.group] + 2 * pair + static_cast<size_t>(word.signal);
 }
 
 Result Signals::open(Stream stream) {

@@ -25,8 +25,8 @@
 #ifndef LIB_RUNTIME_CUDA_SIGNALS_H
 #define LIB_RUNTIME_CUDA_SIGNALS_H
 
+#include "lib/Runtime/Cuda/Groups.h"
 #include "lib/Runtime/Cuda/Library.h"
-#include "lib/Runtime/Mesh.h"
 #include <map>
 #include <vector>
 
@@ -36,8 +36,7 @@ enum class Signal : int64_t { Ready, Done };
 
 class Signals {
 public:
-  Signals(const Driver &driver, const Mesh &mesh)
-      : driver(driver), mesh(mesh) {}
+  Signals(const Driver &driver, const Groups &groups);
   Signals(const Signals &) = delete;
 
   /// Allocates this rank's words, all 0, by work in `stream`.
@@ -47,9 +46,10 @@ public:
   void addPeer(int64_t rank, DevicePtr words) { peers[rank] = words; }
   void close();
 
-  /// One word: of group rank `member` of a slot of a level.
+  /// One word: of group rank `member` of a slot of a group, which is told by
+  /// its number.
   struct Word {
-    int64_t level, slot, member;
+    int64_t group, slot, member;
     Signal signal;
   };
 
@@ -66,10 +66,12 @@ public:
   size_t at(const Word &word) const;
 
 private:
-  size_t count() const;
+  /// One more than are used, so that there is memory where nothing is leased.
+  size_t count() const { return begins.back() + 1; }
 
   const Driver &driver;
-  const Mesh &mesh;
+  const Groups &groups;
+  std::vector<size_t> begins; // of each group's words, and their end
   DevicePtr words = 0;
   std::map<int64_t, DevicePtr> peers;
 };

@@ -22,7 +22,7 @@ Status = Literal["ok", "missing", "optional"]
 DISTRIBUTION = "mercury-compiler"
 PACKAGE = pathlib.Path(__file__).parents[1]
 LIBRARIES = PACKAGE / "_mlir" / "_mlir_libs"
-ABI_VERSION = 3
+ABI_VERSION = 4
 REINSTALL = "install Mercury again: tools/setup or pip install --force-reinstall . in a clone"
 
 

@@ -1,4 +1,4 @@
-"""Communicators of levels that span hosts, made by nccl4py.
+"""Communicators of groups that span hosts, made by nccl4py.
 
 The runtime makes those of one host itself.
 """
@@ -16,14 +16,17 @@ __all__ = ["make_communicator"]
 
 
 def make_communicator(
-    mesh: Mesh, rank: int, level: str, tell_all: Callable[[str, str], list[str]]
+    mesh: Mesh,
+    rank: int,
+    group: tuple[str, ...],
+    tell_all: Callable[[str, str], list[str]],
 ) -> Any:
-    """Make the communicator of this rank's group on a level; all ranks do so together.
+    """Make the communicator of this rank's group on some levels; all ranks do so together.
 
     Parameters
     ----------
-    mesh, rank, level
-        The group: the ranks that differ on the level only.
+    mesh, rank, group
+        The group: the ranks that differ on these levels only, row-major.
     tell_all
         Tells every rank a text under a name, and gives what each of them told.
 
@@ -37,25 +40,36 @@ def make_communicator(
     RunError
         When nccl4py is not there, or NCCL refuses.
     """
+    named = f"level{'s' if len(group) > 1 else ''} {', '.join(map(repr, group))}"
     try:
         nccl = importlib.import_module("nccl.core")
     except ImportError as error:
         raise RunError(
-            f"level '{level}' spans several hosts, whose communicator nccl4py makes, and it is "
-            f"not there ({error}); pip install nccl4py, or pass one as "
-            f"Session(..., communicators={{'{level}': ...}})"
+            f"the ranks of {named} are on several hosts; nccl4py makes their communicator, and "
+            f"it is not there ({error}); pip install nccl4py, or pass one as "
+            f"Session(..., communicators={{'{','.join(group)}': ...}})"
         ) from None
-    at = mesh.coordinates(rank)
+    members = _members(mesh, rank, group)
     try:
-        own = bytes(nccl.get_unique_id()).hex() if at[level] == 0 else ""
-        told = tell_all(f"communicator of {level}", own)
-        first = {**at, level: 0}
-        named = told[next(r for r in range(mesh.size) if mesh.coordinates(r) == first)]
-        unique = nccl.UniqueId.from_bytes(bytes.fromhex(named))
-        return nccl.Communicator.init(mesh[level], at[level], unique)
+        own = bytes(nccl.get_unique_id()).hex() if rank == members[0] else ""
+        told = tell_all(f"communicator of {','.join(group)}", own)
+        unique = nccl.UniqueId.from_bytes(bytes.fromhex(told[members[0]]))
+        return nccl.Communicator.init(len(members), members.index(rank), unique)
     except RunError:
         raise
     except Exception as error:
         raise RunError(
-            f"rank {rank} cannot make the communicator of level '{level}': {error}"
+            f"rank {rank} cannot make the communicator of {named}: {error}"
         ) from error
+
+
+def _members(mesh: Mesh, rank: int, group: tuple[str, ...]) -> list[int]:
+    """Give the global ranks of this rank's group; ranks are row-major, so in its order."""
+    here = mesh.coordinates(rank)
+    return [
+        other
+        for other in range(mesh.size)
+        if all(
+            at == here[level] or level in group for level, at in mesh.coordinates(other).items()
+        )
+    ]

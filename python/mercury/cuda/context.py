@@ -31,12 +31,13 @@ class Context:
         A file that no other context uses.
     arena_bytes, deadline_ms
         Of the runtime's job.
-    messages
-        Whether plans send messages, for which communicators are made.
+    groups
+        The levels of each group that plans name, and whether its ranks send messages, for
+        which it has a communicator.
     local_levels
         For each level, whether its groups are of one host.
     communicators
-        For each level an ``ncclComm_t`` that the caller keeps, or 0.
+        Of groups, an ``ncclComm_t`` that the caller keeps. Others are made.
     kernels
         The user's own, by name.
 
@@ -55,21 +56,28 @@ class Context:
         rendezvous: str,
         arena_bytes: int,
         deadline_ms: int,
-        messages: bool,
+        groups: Mapping[tuple[str, ...], bool],
         local_levels: Sequence[bool],
-        communicators: Sequence[int],
+        communicators: Mapping[tuple[str, ...], int],
         kernels: Mapping[str, DeviceKernel],
     ) -> None:
         self._library = native.library()
         self.mesh, self.rank, self.device = mesh, rank, device
-        self.arena_bytes, self.messages = arena_bytes, messages
+        self.arena_bytes, self.groups = arena_bytes, dict(groups)
         self._handle = ctypes.c_void_p()
         self._graphs: set[int] = set()
         self._pool: Any = None
         self._table = DeviceTable(kernels, device, self._stream)
         # What the job points to must live as long as the call; the table longer.
         sizes = [size for _, size in mesh.levels]
-        with_messages = messages and mesh.size > 1
+        table = [
+            native.Group(
+                group=native.group_number(mesh, group),
+                sends=sends,
+                communicator=communicators.get(group),
+            )
+            for group, sends in groups.items()
+        ]
         job = native.Job(
             abi_version=native.ABI_VERSION,
             number_of_levels=len(sizes),
@@ -81,11 +89,11 @@ class Context:
             rendezvous=rendezvous.encode(),
             arena_bytes=arena_bytes,
             deadline_ms=deadline_ms,
-            communicators=native.pointers([each or None for each in communicators]),
-            make_communicators=with_messages,
+            number_of_groups=len(table),
+            groups=(native.Group * len(table))(*table),
             kernels=self._table.address,
             number_of_kernels=len(self._table),
-            nccl_library=native.nccl_library() if with_messages else None,
+            nccl_library=native.nccl_library() if any(groups.values()) else None,
         )
         with self._torch_device():
             self._check(

@@ -6,15 +6,20 @@ import ctypes
 import functools
 import importlib.util
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from ..dsl.mesh import Mesh
 from ..errors import RunError
 from ..runtime.sim import library_path
 
 __all__ = [
     "ABI_VERSION",
+    "Group",
     "Job",
+    "bus_address",
     "free_bytes",
+    "group_number",
     "last_error",
     "library",
     "nccl_library",
@@ -22,8 +27,19 @@ __all__ = [
     "texts",
 ]
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 Pointer = ctypes.c_void_p
+_LEVELS = 1 << 62  # MERCURY_RT_LEVELS(0)
+
+
+class Group(ctypes.Structure):
+    """``mercury_rt_cuda_group``."""
+
+    _fields_ = (
+        ("group", ctypes.c_int64),
+        ("sends", ctypes.c_int32),
+        ("communicator", ctypes.c_void_p),
+    )
 
 
 class Job(ctypes.Structure):
@@ -40,8 +56,8 @@ class Job(ctypes.Structure):
         ("rendezvous", ctypes.c_char_p),
         ("arena_bytes", ctypes.c_int64),
         ("deadline_ms", ctypes.c_int64),
-        ("communicators", ctypes.POINTER(ctypes.c_void_p)),
-        ("make_communicators", ctypes.c_int32),
+        ("number_of_groups", ctypes.c_int64),
+        ("groups", ctypes.POINTER(Group)),
         ("kernels", ctypes.c_void_p),
         ("number_of_kernels", ctypes.c_int64),
         ("cuda_library", ctypes.c_char_p),
@@ -55,6 +71,12 @@ _SIGNATURES = {
         ctypes.c_char_p,
         ctypes.POINTER(ctypes.c_int64),
         ctypes.POINTER(ctypes.c_int64),
+    ),
+    "mercury_rt_cuda_address": (
+        ctypes.c_int32,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.c_int64,
     ),
     "mercury_rt_cuda_open": (ctypes.POINTER(Job), ctypes.POINTER(Pointer)),
     "mercury_rt_cuda_close": (Pointer,),
@@ -121,6 +143,25 @@ def free_bytes(device: int) -> int:
     if library().mercury_rt_cuda_memory(device, None, ctypes.byref(free), ctypes.byref(total)):
         raise RunError(last_error())
     return free.value
+
+
+def bus_address(device: int) -> str:
+    """Ask the driver which GPU of the host it is, whatever this process calls it.
+
+    Raises
+    ------
+    RunError
+        When there is no such GPU, or no driver.
+    """
+    text = ctypes.create_string_buffer(32)
+    if library().mercury_rt_cuda_address(device, None, text, len(text)):
+        raise RunError(last_error())
+    return text.value.decode()
+
+
+def group_number(mesh: Mesh, group: Sequence[str]) -> int:
+    """Name a group of levels as ``mercury-rt/runtime.h`` does."""
+    return _LEVELS + sum(1 << mesh.names.index(level) for level in group)
 
 
 def pointers(values: list[int | None]) -> ctypes.Array[ctypes.c_void_p]:

@@ -78,9 +78,20 @@ class CudaPlan:
         return hashlib.sha256(told.encode()).hexdigest()
 
     @cached_property
+    def groups(self) -> dict[tuple[str, ...], bool]:
+        """The levels of each group that it names, and whether its ranks send messages."""
+        found: dict[tuple[str, ...], bool] = {}
+        for op, levels in re.findall(
+            r'\bcommir\.([\w.]+) .* on ("\w+"|\["[^\]]*\])', self.spmd
+        ):
+            group = tuple(re.findall(r"\w+", levels))
+            found[group] = found.get(group, False) or op != "lease.open"
+        return dict(sorted(found.items()))
+
+    @property
     def sends(self) -> bool:
         """Whether it sends messages; reads of a peer's memory need no communicator."""
-        return re.search(r"commir\.(?!pull\.)[\w.]+\.start\b", self.spmd) is not None
+        return any(self.groups.values())
 
     @cached_property
     def reads(self) -> bool:

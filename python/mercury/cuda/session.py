@@ -18,7 +18,7 @@ from ..errors import RunError
 from .communicators import make_communicator
 from .context import Context
 from .launch import DeviceKernel
-from .native import free_bytes
+from .native import bus_address, free_bytes
 from .store import agree, find_launch, ranks_text
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ class Session:
     device
         The GPU of this process; its rank on the host when not given.
     communicators
-        For levels by name, an ``ncclComm_t`` (or an object with it as ``ptr``, as those of
-        nccl4py) over this rank's group, which the caller keeps. Others are made here.
+        For levels by name, and for groups of several (``"node,gpu"``), an ``ncclComm_t``
+        (or an object with it as ``ptr``, as those of nccl4py) over this rank's group, which
+        the caller keeps. Others are made here.
 
     Raises
     ------
@@ -243,18 +244,43 @@ class Session:
             for context in self._contexts
             if context.mesh == plan.mesh
             and context.arena_bytes >= plan.arena_bytes
-            and (context.messages or not plan.sends)
+            and all(
+                group in context.groups and (context.groups[group] or not sends)
+                for group, sends in plan.groups.items()
+            )
         ]
         return min(fits, key=lambda context: context.arena_bytes, default=None)
 
+    def _check_gpus(self, plan: CudaPlan) -> None:
+        """Refuse a plan whose ranks send to each other and share a GPU."""
+        gpus = list(zip(self._hosts, self._agree("GPU", bus_address(self.device)), strict=True))
+        for group, sends in plan.groups.items():
+            together: dict[tuple[Any, ...], list[int]] = {}
+            for rank, gpu in enumerate(gpus):
+                at = plan.mesh.coordinates(rank)
+                rest = tuple(where for level, where in at.items() if level not in group)
+                together.setdefault((rest, gpu), []).append(rank)
+            for (_, (_, gpu)), ranks in together.items():
+                if sends and len(ranks) > 1:
+                    raise RunError(
+                        f"{ranks_text(ranks)} share GPU {gpu} and send to each other in plan "
+                        f"{plan.program.name} {plan.digest[:12]}, which NCCL does not do; give "
+                        "each rank a GPU of its own (torchrun --nproc-per-node at most as many "
+                        "as there are), or choose a schedule that only reads from peers "
+                        "(reads='pull', results='fetch')"
+                    )
+
     def _open(self, plan: CudaPlan) -> Context:
+        if plan.sends:
+            self._check_gpus(plan)
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
         place = self._agree("place", f"{folder}/mercury-{uuid.uuid4().hex}")[0]
         local = [self._is_local(plan.mesh, level) for level in plan.mesh.names]
-        given = [
-            self._communicator(plan, level, here)
-            for level, here in zip(plan.mesh.names, local, strict=True)
-        ]
+        given = {
+            group: found
+            for group, sends in plan.groups.items()
+            if sends and (found := self._communicator(plan.mesh, group))
+        }
         context = Context(
             mesh=plan.mesh,
             rank=self.rank,
@@ -262,7 +288,7 @@ class Session:
             rendezvous=place,
             arena_bytes=plan.arena_bytes,
             deadline_ms=self.deadline_ms,
-            messages=plan.sends,
+            groups=plan.groups,
             local_levels=local,
             communicators=given,
             kernels=self._kernels,
@@ -270,11 +296,11 @@ class Session:
         self._contexts.append(context)
         return context
 
-    def _communicator(self, plan: CudaPlan, level: str, is_local: bool) -> int:
-        """Give the communicator of a level, or 0 where the runtime makes it or none is used."""
-        given = self._given.get(level)
-        if given is None and plan.sends and not is_local:
-            given = make_communicator(plan.mesh, self.rank, level, self._agree)
+    def _communicator(self, mesh: Mesh, group: tuple[str, ...]) -> int:
+        """Give the communicator of a group, or 0 where the runtime makes it."""
+        given = self._given.get(",".join(group))
+        if given is None and not all(self._is_local(mesh, level) for level in group):
+            given = make_communicator(mesh, self.rank, group, self._agree)
             self._own.append(given)
         return int(getattr(given, "ptr", given or 0))
 

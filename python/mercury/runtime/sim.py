@@ -16,7 +16,7 @@ from .kernels import Kernel, KernelTable
 
 __all__ = ["RunReport", "SimOptions", "library_path", "run"]
 
-_ABI_VERSION = 3
+_ABI_VERSION = 4
 
 
 @dataclass(frozen=True, kw_only=True)

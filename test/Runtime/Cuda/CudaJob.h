@@ -30,14 +30,25 @@ struct CudaJob {
       sizes.push_back(level.size);
       ranks *= level.size;
     }
+    // Whatever a program may name.
+    for (int64_t set = 1; set < 1 << levels.size(); ++set)
+      groups.push_back({MERCURY_RT_LEVELS(set), 0, nullptr});
     description.abi_version = MERCURY_RT_ABI_VERSION;
     description.number_of_levels = sizes.size();
     description.level_sizes = sizes.data();
     description.level_names = names.data();
+    description.number_of_groups = groups.size();
+    description.groups = groups.data();
     description.rendezvous = rendezvous.c_str();
     description.cuda_library = description.nccl_library = FAKE_CUDA_LIBRARY;
   }
   ~CudaJob() { unlink(rendezvous.c_str()); }
+
+  /// Every group has a communicator.
+  void makeCommunicators() {
+    for (mercury_rt_cuda_group &group : groups)
+      group.sends = 1;
+  }
 
   /// What one rank does with its context. Returns a status.
   using Body =
@@ -98,6 +109,7 @@ struct CudaJob {
   }
 
   mercury_rt_cuda_job description = {};
+  std::vector<mercury_rt_cuda_group> groups;
   /// Their user data is the address of the rank's context.
   std::vector<mercury_rt_kernel> kernels;
   int64_t ranks = 1;

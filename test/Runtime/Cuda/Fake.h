@@ -30,6 +30,13 @@ void fake_cuda_set_free_bytes(int64_t bytes);
 /// `result` and does nothing.
 void fake_cuda_fail(const char *function, int nth, int result);
 
+/// From now on messages never end, and their communicator tells all its ranks
+/// of this error. 0 mends it.
+void fake_nccl_break(int result);
+
+/// The communicators that were not ended.
+int64_t fake_nccl_count_communicators(void);
+
 /// Before each piece of work a device sleeps up to so long.
 void fake_cuda_set_delay(int device, int max_us);
 

@@ -11,6 +11,7 @@
 
 #include "FakeDevice.h"
 #include "FakeMemory.h"
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
@@ -143,6 +144,11 @@ Result cuGetErrorString(Result, const char **text) {
 }
 Result cuDeviceGetCount(int *count) {
   *count = DeviceThread::kDevices;
+  return kSuccess;
+}
+Result cuDeviceGetPCIBusId(char *text, int bytes, Device device) {
+  FAIL_POINT();
+  std::snprintf(text, bytes, "0000:%02x:00.0", device + 1);
   return kSuccess;
 }
 Result cuDeviceGet(Device *device, int ordinal) {

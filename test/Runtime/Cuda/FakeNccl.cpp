@@ -97,6 +97,8 @@ static thread_local std::vector<Message> pending;
 static thread_local std::vector<std::function<void()>> pendingFinishers;
 static thread_local int depth;
 static int version = 22809;
+static std::atomic<NcclResult> broken{0};
+static std::atomic<int64_t> communicators{0};
 
 /// True once the peer has taken it.
 bool Batch::send(size_t index) {
@@ -152,6 +154,10 @@ bool Batch::attempt() {
   for (size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].member->aborted)
       return true;
+    if (broken) {
+      messages[i].member->group->error = broken.load();
+      return false;
+    }
     complete &= messages[i].sends ? send(i) : receive(i);
   }
   if (complete)
@@ -222,6 +228,8 @@ static NcclResult reduceParts(const char *src, size_t stride, void *dst,
 extern "C" {
 
 void fake_nccl_set_version(int given) { version = given; }
+void fake_nccl_break(int result) { broken = result; }
+int64_t fake_nccl_count_communicators(void) { return communicators; }
 
 NcclResult ncclGetVersion(int *given) {
   *given = version;
@@ -250,16 +258,19 @@ NcclResult ncclCommInitRank(Communicator *communicator, int ranks,
   while (group->members < ranks)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   *communicator = new OpaqueCommunicator{std::make_shared<Member>()};
+  ++communicators;
   (*communicator)->member->group = group;
   (*communicator)->member->rank = rank;
   (*communicator)->member->ranks = ranks;
   return 0;
 }
 NcclResult ncclCommDestroy(Communicator communicator) {
+  --communicators;
   delete communicator;
   return 0;
 }
 NcclResult ncclCommAbort(Communicator communicator) {
+  --communicators;
   communicator->member->aborted = true;
   delete communicator;
   return 0;

@@ -24,6 +24,8 @@ from typing import Any
 import mercury as mc
 import numpy as np
 from mercury import reference
+from mercury.cuda import native
+from mercury.cuda.plan import CudaPlan
 from mercury.runtime import sim
 from mercury.runtime.compiled import Compiled, compile_for
 from mercury.runtime.dtypes import decode, encode, storage
@@ -37,6 +39,11 @@ CASES = [
     *((name, "gpu=2") for name in ("ring", "gemm-rs", "ulysses", "context-parallel", "tree")),
     *((name, "gpu=3") for name in ("ring", "gemm-rs-shifted", "ag-gemm-shifted", "async-tp")),
     *((name, "node=2,gpu=2") for name in ("usp", "hybrid", "double-ring", "cannon", "summa")),
+    *(
+        (name, mesh)
+        for name in ("context-parallel", "ulysses", "async-tp")
+        for mesh in ("node=2,gpu=2", "node=2,gpu=3")
+    ),
     # A strategy's boundary with steps of our own: what one merge at the end makes.
     ("ring: parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(O)", "gpu=2"),
     (
@@ -64,27 +71,6 @@ CASES = [
     ("ring: parallelize(sq, gpu); shift(sk, by=sq, link={}, reads=pull)", "gpu=3"),
     ("ring: parallelize(sq, gpu); shift(sk, by=sq, link={})", "gpu=2"),
 ]
-
-
-class Job(ctypes.Structure):
-    _fields_ = (
-        ("abi_version", ctypes.c_int32),
-        ("number_of_levels", ctypes.c_int64),
-        ("level_sizes", ctypes.POINTER(ctypes.c_int64)),
-        ("level_names", ctypes.POINTER(ctypes.c_char_p)),
-        ("level_is_local", ctypes.POINTER(ctypes.c_int32)),
-        ("rank", ctypes.c_int64),
-        ("device", ctypes.c_int32),
-        ("rendezvous", ctypes.c_char_p),
-        ("arena_bytes", ctypes.c_int64),
-        ("deadline_ms", ctypes.c_int64),
-        ("communicators", ctypes.POINTER(ctypes.c_void_p)),
-        ("make_communicators", ctypes.c_int32),
-        ("kernels", ctypes.c_void_p),
-        ("number_of_kernels", ctypes.c_int64),
-        ("cuda_library", ctypes.c_char_p),
-        ("nccl_library", ctypes.c_char_p),
-    )
 
 
 class Devices:
@@ -122,12 +108,19 @@ class Devices:
     def run(self, plan: Compiled, shards: list[list[np.ndarray[Any, Any]]]) -> list[str]:
         """Run on every rank twice, the second time from a graph; results replace shards."""
         levels = plan.mesh.levels
+        named = CudaPlan(plan).groups.items()
+        groups = (native.Group * len(named))(
+            *(
+                native.Group(group=native.group_number(plan.mesh, group), sends=sends)
+                for group, sends in named
+            )
+        )
         rendezvous = f"/tmp/mercury-test-{uuid.uuid4().hex}".encode()
         problems: list[str] = []
 
         def rank_main(rank: int) -> None:
-            job = Job(
-                abi_version=3,
+            job = native.Job(
+                abi_version=native.ABI_VERSION,
                 number_of_levels=len(levels),
                 level_sizes=(ctypes.c_int64 * len(levels))(*(size for _, size in levels)),
                 level_names=(ctypes.c_char_p * len(levels))(*(n.encode() for n, _ in levels)),
@@ -136,7 +129,8 @@ class Devices:
                 rendezvous=rendezvous,
                 arena_bytes=plan.arena_bytes,
                 deadline_ms=20_000,
-                make_communicators=1,
+                number_of_groups=len(groups),
+                groups=groups,
                 cuda_library=self.path,
                 nccl_library=self.path,
             )

@@ -47,7 +47,7 @@ static void testLibraries() {
   fake_cuda_fail("cuInit", 1, 100);
   expectRefusal(job, MERCURY_RT_DEVICE, "finds no usable GPU");
 
-  job.make_communicators = 1;
+  one.makeCommunicators();
   job.nccl_library = "/nowhere/libnccl.so";
   expectRefusal(job, MERCURY_RT_DEVICE, "set MERCURY_RT_NCCL_LIBRARY");
   job.nccl_library = FAKE_CUDA_LIBRARY;
@@ -71,6 +71,17 @@ static void testRefusals() {
   job.rendezvous = "/nowhere/file";
   expectRefusal(job, MERCURY_RT_INVALID, "name one in /dev/shm or /tmp");
   job = two.description;
+  job.groups = nullptr;
+  expectRefusal(job, MERCURY_RT_INVALID, "it has 1 groups and no table");
+  job = two.description;
+  mercury_rt_cuda_group groups[] = {{0, 0, nullptr},
+                                    {MERCURY_RT_LEVELS(1), 0, nullptr}};
+  job.groups = groups;
+  job.number_of_groups = 2;
+  expectRefusal(job, MERCURY_RT_INVALID, "it lists level 'gpu' twice");
+  groups[1].group = 1;
+  expectRefusal(job, MERCURY_RT_INVALID, "its mesh has no group 1; levels are");
+  job = two.description;
   job.device = 8;
   expectRefusal(job, MERCURY_RT_INVALID, "this process sees 8");
 
@@ -78,9 +89,12 @@ static void testRefusals() {
   job = alone.description;
   job.deadline_ms = 50;
   expectRefusal(job, MERCURY_RT_DEADLINE, "rank 1 (gpu=1) did not come to");
+  mercury_rt_cuda_job other = job;
+  other.number_of_groups = 0;
+  expectRefusal(other, MERCURY_RT_INVALID, "another mesh, other groups or");
   int64_t sizes[] = {3};
   job.level_sizes = sizes;
-  expectRefusal(job, MERCURY_RT_INVALID, "another mesh or version");
+  expectRefusal(job, MERCURY_RT_INVALID, "another mesh, other groups or");
 
   CudaJob poor({{"gpu", 2}});
   poor.description.arena_bytes = kBytes;
@@ -287,8 +301,7 @@ static void testPrograms() {
                   return mercury_rt_launch(context, "test.broken", &arguments);
                 });
   expectFailure(MERCURY_RT_UNSUPPORTED,
-                "no communicator was given for level "
-                "'gpu'",
+                "exchange on level 'gpu': the group has no communicator",
                 [](mercury_rt_context *context, int64_t rank) {
                   int64_t token;
                   void *arena = mercury_rt_arena(context);

@@ -11,9 +11,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 BF16, F32 = 2, 3
 DTYPES = {BF16: torch.bfloat16, F32: torch.float32}
+
+
+class Group(ctypes.Structure):
+    _fields_ = (
+        ("group", ctypes.c_int64),
+        ("sends", ctypes.c_int32),
+        ("communicator", ctypes.c_void_p),
+    )
 
 
 class Job(ctypes.Structure):
@@ -28,8 +36,8 @@ class Job(ctypes.Structure):
         ("rendezvous", ctypes.c_char_p),
         ("arena_bytes", ctypes.c_int64),
         ("deadline_ms", ctypes.c_int64),
-        ("communicators", ctypes.POINTER(ctypes.c_void_p)),
-        ("make_communicators", ctypes.c_int32),
+        ("number_of_groups", ctypes.c_int64),
+        ("groups", ctypes.POINTER(Group)),
         ("kernels", ctypes.c_void_p),
         ("number_of_kernels", ctypes.c_int64),
         ("cuda_library", ctypes.c_char_p),
@@ -189,7 +197,8 @@ class Context:
             deadline_ms=deadline_ms,
             kernels=ctypes.addressof(self.table),
             number_of_kernels=len(rows),
-            make_communicators=communicators,
+            number_of_groups=1,
+            groups=(Group * 1)(Group(group=0, sends=communicators)),
         )
         self.handle = ctypes.c_void_p()
         runtime.check(

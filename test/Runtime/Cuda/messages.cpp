@@ -15,7 +15,7 @@ static constexpr int64_t kBytes = 1024;
 static void testRing(int64_t ranks, bool uneven) {
   CudaJob job({{"gpu", ranks}});
   job.description.arena_bytes = kBytes;
-  job.description.make_communicators = 1;
+  job.makeCommunicators();
   job.run([&](mercury_rt_context *context, int64_t rank) {
     schedule_sizes sizes = {};
     sizes.m = kBytes;
@@ -74,7 +74,7 @@ static int32_t collectives(mercury_rt_context *context, void *const *buffers) {
 
 static void testCollectives() {
   CudaJob job({{"gpu", 3}});
-  job.description.make_communicators = 1;
+  job.makeCommunicators();
   job.run([](mercury_rt_context *context, int64_t rank) {
     Bytes src(48), sum(16, -1), most(48), dealt(48, -1), root(48), inPlace(48);
     void *buffers[] = {src.data,   sum.data,  most.data,
@@ -127,7 +127,7 @@ static int32_t crossLevels(mercury_rt_context *context, void *const *buffers) {
 
 static void testLevels() {
   CudaJob job({{"node", 2}, {"gpu", 2}});
-  job.description.make_communicators = 1;
+  job.makeCommunicators();
   job.run([](mercury_rt_context *context, int64_t rank) {
     int value = 10 + static_cast<int>(rank);
     Bytes own(kBytes, value), read(kBytes, -1), sent(kBytes, -1);
@@ -164,7 +164,7 @@ static void testHosts() {
 static void testMismatch() {
   CudaJob job({{"gpu", 2}});
   job.description.arena_bytes = 2 * kBytes;
-  job.description.make_communicators = 1;
+  job.makeCommunicators();
   job.run([](mercury_rt_context *context, int64_t) {
     auto entry = [](mercury_rt_context *context, void *const *) -> int32_t {
       int64_t rank = mercury_rt_group_rank(context, 0), token;

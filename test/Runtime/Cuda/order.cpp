@@ -19,7 +19,7 @@ static constexpr int64_t kBytes = 1024;
 static void testCallers() {
   CudaJob job({{"gpu", 2}});
   job.description.arena_bytes = kBytes;
-  job.description.make_communicators = 1;
+  job.makeCommunicators();
   job.run([](mercury_rt_context *context, int64_t rank) {
     schedule_sizes sizes = {};
     sizes.m = kBytes;

@@ -1,25 +1,26 @@
 """One rank of a job on the fake driver; test/python/test_cuda_ranks.py starts them.
 
-RANK=0 WORLD_SIZE=2 MERCURY_STORE=... python test/Runtime/Cuda/ranks.py CASE
+RANK=0 WORLD_SIZE=2 MERCURY_STORE=... python test/Runtime/Cuda/ranks.py CASE [MESH]
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import mercury as mc
 import numpy as np
 from fake import KERNELS, LIBRARY, DeviceArray
 from mercury import reference, tuner
+from scenarios import FAULTS, expect_end, refused, run_right
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-MESH = mc.Mesh(gpu=RANKS)
+MESH = mc.Mesh.parse(sys.argv[2] if len(sys.argv) > 2 else f"gpu={RANKS}")
 DEADLINE_MS = 20_000
 
 
@@ -33,7 +34,7 @@ def product() -> mc.Program:
 
 
 def ring(reads: str, **settings: Any) -> mc.Schedule:
-    made = mc.Schedule(attention(mask="causal", **settings), MESH).parallelize("sq", "gpu")
+    made = mc.Schedule(attention(mask="causal", **settings), MESH).parallelize("sq", MESH.names)
     return made.shift("sk", by="sq", reads=reads)
 
 
@@ -74,16 +75,22 @@ SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
 class Bound:
     """A plan with shards of random inputs on a fake device."""
 
-    def __init__(self, session: mc.cuda.Session, schedule: mc.Schedule) -> None:
+    def __init__(
+        self,
+        session: mc.cuda.Session,
+        schedule: mc.Schedule,
+        within: AbstractContextManager[Any] | None = None,
+    ) -> None:
         self.session = session
         self.plan = schedule.patch("*", "mine").compile(target="cuda")
         self.arrays = {
             buffer.name: DeviceArray(
-                np.zeros(self.plan.layout(buffer.name).shape(RANK), np.float32)
+                np.zeros(self.plan.layout(buffer.name).shape(session.rank), np.float32)
             )
             for buffer in self.plan.program.buffers
         }
-        self.call = self.plan.bind(session, **self.arrays)
+        with within or nullcontext():
+            self.call = self.plan.bind(session, **self.arrays)
         self.expected: dict[str, np.ndarray] = {}
 
     def draw(self, seed: int) -> None:
@@ -94,12 +101,12 @@ class Bound:
         }
         self.expected = reference.evaluate(self.plan.program, inputs)
         for name, array in self.arrays.items():
-            held = self.plan.layout(name).indices(RANK)
+            held = self.plan.layout(name).indices(self.session.rank)
             array.array[...] = inputs[name][np.ix_(*held)] if name in inputs else np.nan
 
     def check(self) -> None:
         for name, whole in self.expected.items():
-            held = self.plan.layout(name).indices(RANK)
+            held = self.plan.layout(name).indices(self.session.rank)
             error = reference.relative_error(
                 self.arrays[name].array.astype(np.float64), whole[np.ix_(*held)]
             )
@@ -108,17 +115,6 @@ class Bound:
     def free(self) -> None:
         for array in self.arrays.values():
             array.free()
-
-
-def refused(
-    work: Callable[[], Any], kind: type[mc.MercuryError] = mc.RunError
-) -> mc.MercuryError:
-    """The error that work ends with."""
-    try:
-        work()
-    except kind as error:
-        return error
-    raise AssertionError("expected an error, there was none")
 
 
 def run_and_replay(name: str) -> None:
@@ -201,57 +197,56 @@ def two_plans() -> None:
                 bound.check()
 
 
-def different_plans() -> None:
-    """Rank 0 has another plan than the others: all are told."""
-    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
-        name = "gemm-rs" if RANK == 0 else "ulysses"
-        error = refused(lambda: Bound(session, SCHEDULES[name]()))
-        others = ", ".join(str(rank) for rank in range(1, RANKS))
-        word = "ranks" if RANKS > 2 else "rank"
-        assert "rank 0: matmul" in str(error), error
-        assert f"{word} {others}: attention" in str(error), error
-        # The session takes the same plan from all.
-        bound = Bound(session, SCHEDULES["gemm-rs"]())
-        bound.draw(1)
+class Fakes:
+    """This rank on a fake device, for the faults."""
+
+    rank, ranks, shares = RANK, RANKS, False
+
+    def session(self, mesh: mc.Mesh, deadline_ms: int) -> mc.cuda.Session:
+        return mc.cuda.Session(mesh, kernels=KERNELS, deadline_ms=deadline_ms, device=RANK)
+
+    def schedule(self, name: str) -> mc.Schedule:
+        if name == "alone":
+            return mc.Schedule(product(), mc.Mesh(gpu=1))
+        if name == "large":
+            return ring("pull", sk=200)
+        names = {"reads": "ring-pull", "sends": "ring-rotate"}
+        return SCHEDULES[names.get(name, "async-tp")]()
+
+    def bind(
+        self,
+        session: mc.cuda.Session,
+        schedule: mc.Schedule,
+        within: AbstractContextManager[Any] | None = None,
+    ) -> Bound:
+        return Bound(session, schedule, within)
+
+    @contextmanager
+    def starved(self) -> Iterator[None]:
+        LIBRARY.fake_cuda_fail(b"cuMemAlloc_v2", 1, 2)
+        yield
+
+
+def broken_messages() -> None:
+    """NCCL tells of an error while a message is under way: all end at once, and work again."""
+    machine = Fakes()
+    session = machine.session(MESH, DEADLINE_MS)
+    bound = run_right(machine, session, "sends")
+    session.gather("ready", "")
+    LIBRARY.fake_nccl_break(6)
+
+    def work() -> None:
         bound.call()
-        session.synchronize()
-        bound.check()
+        while True:
+            session.synchronize()
 
-
-def killed_peer() -> None:
-    """The last rank ends in the middle: the others end in time, and can work again."""
-    began = time.monotonic()
-    session = mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=2000)
-    bound = Bound(session, SCHEDULES["ring-pull"]())
-    bound.draw(0)
-    bound.call()
-    session.synchronize()
-    if RANK == RANKS - 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def run() -> None:
-        bound.call()
-        session.synchronize()
-
-    error = refused(run)
-    assert str(error).startswith("rank "), error
-    assert "within 2000 ms" in str(error), error
-    assert "failed before" in str(refused(bound.call))
-    session.close()
-    seconds = time.monotonic() - began
-    assert seconds < 15, f"it took {seconds} s"
-    alone = mc.Mesh(gpu=1)
-    schedule = mc.Schedule(product(), alone).patch("*", "mine")
-    with mc.cuda.Session(alone, kernels=KERNELS, device=RANK) as small:
-        plan = schedule.compile(target="cuda")
-        values = reference.draw(plan.program)
-        given = {n: DeviceArray(v.astype(np.float32)) for n, v in values.items()}
-        c = DeviceArray(np.full((11, 7), np.nan, np.float32))
-        plan.bind(small, **given, C=c)()
-        small.synchronize()
-        exact = reference.evaluate(plan.program, values)["C"]
-        distance = reference.relative_error(c.array.astype(np.float64), exact)
-        assert distance < 1e-5, distance
+    error = expect_end(session, work)
+    assert "NCCL failed in a message on level 'gpu'" in error, error
+    assert "operation 1, exchange on level 'gpu', is not over" in error, error
+    assert LIBRARY.fake_nccl_count_communicators() == 0
+    LIBRARY.fake_nccl_break(0)
+    with machine.session(MESH, DEADLINE_MS) as again:
+        run_right(machine, again, "sends")
 
 
 def failing_kernel() -> None:
@@ -276,11 +271,26 @@ def failing_kernel() -> None:
         assert RANK != 0 or isinstance(error.__cause__, ValueError)
 
 
+def shared_gpu() -> None:
+    """Ranks that share a GPU cannot send to each other, but read each other's memory."""
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS, device=0) as session:
+        error = refused(lambda: Bound(session, SCHEDULES["ring-rotate"]()))
+        shared = f"ranks {', '.join(map(str, range(RANKS)))} share GPU 0000:01:00.0 and send"
+        assert shared in str(error), error
+        assert "choose a schedule that only reads from peers (reads='pull'" in str(error), error
+        bound = Bound(session, SCHEDULES["ring-pull"]())
+        bound.draw(0)
+        bound.call()
+        session.synchronize()
+        bound.check()
+
+
 OTHERS = {
+    "shared-gpu": shared_gpu,
     "two-plans": two_plans,
     "assumptions": assumptions,
-    "different-plans": different_plans,
-    "killed-peer": killed_peer,
+    "broken-messages": broken_messages,
+    **{name: partial(fault, Fakes()) for name, fault in FAULTS.items()},
     "failing-kernel": failing_kernel,
 }
 

@@ -28,12 +28,24 @@
 
 #define MERCURY_RT_CUDA_DEFAULT_DEADLINE_MS 30000
 
-/** As many leases of one level may be open at once. */
+/** As many leases of one group may be open at once. */
 #define MERCURY_RT_CUDA_MAX_LEASES 64
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** A group that programs name. */
+typedef struct mercury_rt_cuda_group {
+  int64_t group; /**< a level's number, or MERCURY_RT_LEVELS of several */
+  /** Not 0: its members send each other messages, for which it has a
+      communicator. Leases need none. */
+  int32_t sends;
+  /** An ncclComm_t over this rank's group, ordered by group rank, which the
+      caller keeps, and ends after the context. Null: one is made, where all
+      levels of the group are local. */
+  void *communicator;
+} mercury_rt_cuda_group;
 
 typedef struct mercury_rt_cuda_job {
   int32_t abi_version; /**< MERCURY_RT_ABI_VERSION of the caller */
@@ -57,12 +69,10 @@ typedef struct mercury_rt_cuda_job {
   /** The longest wait for a peer, and the longest run; 0 takes the default. */
   int64_t deadline_ms;
 
-  /** For each level, an ncclComm_t over this rank's group on it, ordered by
-      group rank, or null. The caller keeps it, and ends it after the context.
-      Null: none. */
-  void *const *communicators;
-  /** Not 0: make a communicator for each local level that has none. */
-  int32_t make_communicators;
+  /** Every group that programs name, the same in the same order on every rank:
+      in this order the ranks come together to make what a group needs. */
+  int64_t number_of_groups;
+  const mercury_rt_cuda_group *groups;
 
   /** What mercury_rt_launch finds; null if there is none. A kernel puts its
      work into mercury_rt_cuda_stream() and never waits for it. */
@@ -84,6 +94,14 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_memory(int32_t device,
                                                  const char *cuda_library,
                                                  int64_t *free_bytes,
                                                  int64_t *total_bytes);
+
+/** Tells which GPU of the host this process calls `device`: puts the address of
+    its bus, as in "0000:c1:00.0" and ended by 0, into the `text_bytes` bytes at
+    `text`. The path is as in mercury_rt_cuda_job. */
+MERCURY_RT_EXPORT int32_t mercury_rt_cuda_address(int32_t device,
+                                                  const char *cuda_library,
+                                                  char *text,
+                                                  int64_t text_bytes);
 
 /** Opens a context; returns once every rank of this host has opened its own.
     Sets `*context` if it returns 0. */

@@ -45,7 +45,7 @@
 #define MERCURY_RT_EXPORT __attribute__((visibility("default")))
 
 /** Grows whenever the meaning or the signature of anything here changes. */
-#define MERCURY_RT_ABI_VERSION 3
+#define MERCURY_RT_ABI_VERSION 4
 
 /** The group of several levels: bit l of `set` stands for level l. */
 #define MERCURY_RT_LEVELS(set) ((INT64_C(1) << 62) + (set))
@@ -210,12 +210,12 @@ MERCURY_RT_EXPORT int32_t mercury_rt_broadcast_start(
 MERCURY_RT_EXPORT int32_t mercury_rt_wait(mercury_rt_context *context,
                                           int64_t token);
 
-/** Opens a lease on `level`: the other members of the group may read `bytes`
-    bytes at `base`, whose contents are ready. Returns at once. A rank that
-    lends nothing, which is no bytes or null, opens the lease all the same.
-    Sets `*lease`. */
+/** Opens a lease: the other members of the group may read `bytes` bytes at
+    `base`, whose contents are ready. Returns at once. A rank that lends
+    nothing, which is no bytes or null, opens the lease all the same. Sets
+    `*lease`. */
 MERCURY_RT_EXPORT int32_t mercury_rt_lease_open(mercury_rt_context *context,
-                                                int64_t level, const void *base,
+                                                int64_t group, const void *base,
                                                 int64_t bytes, int64_t *lease);
 
 /** Sets `*base` to where this rank finds what `peer`, a group rank, lent;
