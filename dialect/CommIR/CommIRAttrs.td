@@ -49,6 +49,13 @@ def CommIR_ReadVia : I32EnumAttr<"ReadVia",
   let cppNamespace = "::mlir::commir";
 }
 
+def CommIR_ShardVia : I32EnumAttr<"ShardVia",
+    "how the shards of a read buffer reach the ranks that need all of them",
+    [I32EnumAttrCase<"Gather", 0, "gather">,
+     I32EnumAttrCase<"Broadcast", 1, "broadcast">]> {
+  let cppNamespace = "::mlir::commir";
+}
+
 def CommIR_ResultVia : I32EnumAttr<"ResultVia",
     "how partial results of a shifted loop reach their owner",
     [I32EnumAttrCase<"Travel", 0, "travel">,
@@ -202,14 +209,17 @@ def CommIR_BindingAttr : CommIR_Attr<"Binding", "binding"> {
   let description = [{
     `at` is the boundary placement, part of the program's signature; `shard` and
     `replicate` are what a schedule asked for; `inside` is the complete placement
-    that `commir-infer-placement` finds.
+    that `commir-infer-placement` finds. Along an axis in `broadcast` the shards are
+    read one panel a step, rather than gathered before the loops.
 
-    Example: `#commir.binding<K at [sk -> gpu] replicate [node]>`.
+    Example: `#commir.binding<K at [sk -> gpu] replicate [node]>`,
+    `#commir.binding<A shard [k -> col] broadcast [k]>`.
   }];
   let parameters = (ins StringRefParameter<"name">:$name,
                         OptionalParameter<"PlacementAttr">:$boundary,
                         OptionalParameter<"PlacementAttr">:$shard,
                         OptionalArrayRefParameter<"StringAttr">:$replicate,
+                        OptionalArrayRefParameter<"StringAttr">:$broadcast,
                         OptionalParameter<"PlacementAttr">:$inside);
   let hasCustomAssemblyFormat = 1;
 }

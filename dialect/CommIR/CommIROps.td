@@ -100,6 +100,7 @@ def CommIR_ProgramOp : CommIR_Op<"program",
     - [program.cut-shards] a placement `must cut into at most 2^20 shards`
     - [program.replicate] a level `must not be both replicated and sharded`
     - [program.replicate-twice] a buffer `must not be replicated twice over a level`
+    - [program.broadcast] what is broadcast `must be an input, along an axis that it is sharded on`
     - [program.output] an output `must be stored to`
     - [program.loop-twice] a program `must not name a loop twice`
   }];
@@ -152,6 +153,8 @@ def CommIR_ForOp : CommIR_Op<"for", [NoTerminator, SingleBlock,
     - [for.shift-joined] a shifted loop `must run over one axis`
     - [for.shift-via] a shift's via `must name buffers of the program`
     - [for.shift-via-mode] a shift's via `must move an input by rotate or pull, an output by travel, deliver or fetch`
+    - [for.broadcast-level] a loop `must not be parallel or shifted over a level that its axis is broadcast on`
+    - [for.broadcast-parts] the outermost cut of an axis `must be a multiple of the shards that are broadcast along it`
     - [for.joined-parts] a joined loop `must be cut along whole axes`
     - [for.parts] the parts of an axis `must be at most 2^20`
     - [for.layout] the parts of an axis, or the chunks that they move in,

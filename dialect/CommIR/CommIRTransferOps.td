@@ -262,7 +262,7 @@ def CommIR_BroadcastStartOp : CommIR_StartOp<"broadcast"> {
   let summary = "every rank of a level's group gets the tile of one of them";
   let description = [{
     The root, a group rank that all members agree on, sends its source; the
-    others' source is not read. The target is not the source.
+    others' source is not read. The root's target may be its source.
 
     ```mlir
     // gpu:    0      1      2             0      1      2

@@ -250,6 +250,16 @@ std::string mlir::commir::whyNotBinding(ProgramOp program, MeshOp mesh,
             checkPlacement(program, mesh, binding, type, placement);
         !why.empty())
       return why;
+  for (StringAttr axis : binding.getBroadcast()) {
+    CutAttr cut =
+        binding.getShard() ? binding.getShard().getCut(axis) : CutAttr();
+    if (!program.isInput(program.getBufferNumber(binding.getName())) || !cut ||
+        !llvm::all_of(cut.getFactors(), llvm::IsaPred<StringAttr>))
+      return formatv(
+          "what is broadcast must be an input, along an axis that it "
+          "is sharded on, '{0}' along '{1}' is not",
+          binding.getName(), axis.getValue());
+  }
   llvm::StringSet<> seen;
   for (StringAttr level : binding.getReplicate()) {
     if (!seen.insert(level.getValue()).second)
@@ -266,6 +276,55 @@ std::string mlir::commir::whyNotBinding(ProgramOp program, MeshOp mesh,
       return formatv("level '{0}' must not be both replicated and sharded for "
                      "'{1}'",
                      level.getValue(), binding.getName());
+  }
+  return "";
+}
+
+/// The rule for one axis of one binding.
+static std::string checkBroadcast(ProgramOp program, MeshOp mesh,
+                                  BindingAttr binding, StringAttr axis,
+                                  ArrayRef<LoopAttr> loops) {
+  ArrayRef<Attribute> levels = binding.getShard().getCut(axis).getFactors();
+  int64_t shards = 1;
+  for (Attribute level : levels)
+    shards *= mesh.getLevelSize(cast<StringAttr>(level));
+  bool outermost = true;
+  for (LoopAttr loop : loops) {
+    if (!loop.isOver(axis))
+      continue;
+    for (Attribute factor : levels) {
+      auto level = cast<StringAttr>(factor);
+      bool isShifted = loop.getShift() &&
+                       llvm::is_contained(loop.getShift().getLevels(), level);
+      if (mesh.getLevelSize(level) != 1 &&
+          (isShifted || loop.isParallelOn(level)))
+        return formatv("loop '{0}' must not be parallel or shifted over a "
+                       "level that its axis is broadcast on, '{1}' of '{2}'",
+                       loop.getName(), level.getValue(), binding.getName());
+    }
+    size_t number = llvm::find(loop.getAxes(), axis) - loop.getAxes().begin();
+    int64_t parts = (*getPartsOfAxes(program, loop))[number];
+    if (outermost && parts != 1 && parts % shards != 0)
+      return formatv("the outermost cut of an axis must be a multiple of the "
+                     "shards that are broadcast along it, {0} of '{1}', got "
+                     "{2} in loop '{3}'",
+                     shards, binding.getName(), parts, loop.getName());
+    outermost &= parts == 1;
+  }
+  return "";
+}
+
+std::string mlir::commir::whyNotBroadcast(MeshOp mesh, ForOp nest,
+                                          ArrayRef<LoopAttr> loops,
+                                          ArrayRef<BindingAttr> bindings) {
+  auto program = nest->getParentOfType<ProgramOp>();
+  for (LoadOp load : nest.getBody().getOps<LoadOp>()) {
+    BindingAttr binding =
+        bindings[cast<BlockArgument>(load.getBuffer()).getArgNumber()];
+    for (StringAttr axis : binding.getBroadcast())
+      if (std::string why = checkBroadcast(program, mesh, binding, axis, loops);
+          !why.empty())
+        return why;
   }
   return "";
 }

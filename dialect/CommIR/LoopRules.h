@@ -30,6 +30,11 @@ std::string whyNotShiftedBy(StringRef loop, StringRef by,
 std::string whyNotBinding(ProgramOp program, MeshOp mesh, BindingAttr binding,
                           BufferType type);
 
+/// Says why `loops` of a nest cannot walk the panels of what it loads and the
+/// bindings broadcast; empty when they can. The bindings are legal.
+std::string whyNotBroadcast(MeshOp mesh, ForOp nest, ArrayRef<LoopAttr> loops,
+                            ArrayRef<BindingAttr> bindings);
+
 /// Into how many parts a loop cuts each of its axes. A joined loop is cut along
 /// its outer axis first, and along the next once each part is one position.
 /// Nullopt when the parts do not fall on whole axes.

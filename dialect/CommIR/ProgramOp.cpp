@@ -266,9 +266,13 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
             whyNotBinding(*this, mesh, getBinding(i), getBufferType(i));
         !why.empty())
       return emitOpError() << why;
+  SmallVector<BindingAttr> bindings(getBindings().getAsRange<BindingAttr>());
   for (ForOp nest : getBody().getOps<ForOp>()) {
     SmallVector<LoopAttr> loops(nest.getLoops().getAsRange<LoopAttr>());
     if (std::string why = whyNotLoops(*this, mesh, loops); !why.empty())
+      return nest.emitOpError() << why;
+    if (std::string why = whyNotBroadcast(mesh, nest, loops, bindings);
+        !why.empty())
       return nest.emitOpError() << why;
     for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
       auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(

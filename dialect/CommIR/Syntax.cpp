@@ -279,17 +279,20 @@ static ParseResult parseOptionalPlacement(AsmParser &parser, StringRef keyword,
 
 FailureOr<BindingAttr> syntax::parseBinding(AsmParser &parser, StringRef name) {
   PlacementAttr boundary, shard, inside;
-  SmallVector<StringAttr> replicate;
+  SmallVector<StringAttr> replicate, broadcast;
   if (parseOptionalPlacement(parser, "at", boundary) ||
       parseOptionalPlacement(parser, "shard", shard))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("replicate")) &&
       parseNames(parser, AsmParser::Delimiter::Square, replicate))
     return failure();
+  if (succeeded(parser.parseOptionalKeyword("broadcast")) &&
+      parseNames(parser, AsmParser::Delimiter::Square, broadcast))
+    return failure();
   if (parseOptionalPlacement(parser, "inside", inside))
     return failure();
   return BindingAttr::get(parser.getContext(), name, boundary, shard, replicate,
-                          inside);
+                          broadcast, inside);
 }
 
 void syntax::printBindingBody(AsmPrinter &printer, BindingAttr binding) {
@@ -301,10 +304,14 @@ void syntax::printBindingBody(AsmPrinter &printer, BindingAttr binding) {
   };
   placement("at", binding.getBoundary());
   placement("shard", binding.getShard());
-  if (!binding.getReplicate().empty()) {
-    printer << " replicate [";
-    printNames(printer, binding.getReplicate());
+  auto names = [&](StringRef keyword, ArrayRef<StringAttr> names) {
+    if (names.empty())
+      return;
+    printer << " " << keyword << " [";
+    printNames(printer, names);
     printer << "]";
-  }
+  };
+  names("replicate", binding.getReplicate());
+  names("broadcast", binding.getBroadcast());
   placement("inside", binding.getInside());
 }

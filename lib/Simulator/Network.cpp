@@ -65,12 +65,14 @@ void Network::start(const Gather &gather, ArrayRef<int32_t> members,
     int64_t units = 1;
     for (; end > 0 && machine.levels[levels[end - 1]] == link; --end)
       units *= workload.levelSizes[levels[end - 1]];
-    double bytes =
-        static_cast<double>(gather.largest) * (members.size() - unit);
+    // What comes into a unit: what one contributes, or all that others do.
+    double bytes = gather.largest;
+    if (!gather.isBroadcast)
+      bytes *= members.size() - unit;
     if (machine.links[link].domain == Link::Domain::Port)
       bytes /= unit; // its members share what comes in
     if (machine.links[link].domain == Link::Domain::Bus)
-      bytes *= units;
+      bytes *= gather.isBroadcast ? units - 1 : units;
     const LinkCurve &curve =
         machine.links[link].getCurve(Transport::Collective);
     latency = std::max(latency, curve.latency);

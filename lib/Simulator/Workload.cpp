@@ -194,7 +194,7 @@ static int64_t getLargestPart(const PlanEvent &event, int64_t members) {
   if (event.kind == Kind::AllReduce)
     return llvm::divideCeil(2 * bytes, members);
   if (event.kind == Kind::Broadcast)
-    return llvm::divideCeil(bytes, std::max<int64_t>(members - 1, 1));
+    return bytes;
   int64_t largest = 0;
   for (int64_t length : event.lengths)
     largest = std::max(largest, length);
@@ -212,6 +212,7 @@ void WorkloadBuilder::addGather(Task task, const PlanEvent &event) {
     Gather &gather = workload.gathers.emplace_back();
     gather.group = event.group;
     gather.members = trace.getGroupSize(event.group);
+    gather.isBroadcast = event.kind == PlanEvent::Kind::Broadcast;
   }
   int64_t members = trace.getGroupSize(event.group);
   int64_t own = trace.getGroupRank(rank, event.group);

@@ -59,6 +59,8 @@ struct Gather {
   int32_t members = 0;
   /// The largest number of bytes that a member contributes.
   int64_t largest = 0;
+  /// Whether one member contributes all.
+  bool isBroadcast = false;
 };
 
 /// The memory that the members of a group opened to each other.

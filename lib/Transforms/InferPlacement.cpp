@@ -146,10 +146,10 @@ struct InferPlacement
         if (failed(inside))
           return WalkResult::interrupt();
         BindingAttr old = program.getBinding(i);
-        bindings.push_back(
-            BindingAttr::get(&getContext(), old.getName(),
-                             old.getBoundary() ? old.getBoundary() : *inside,
-                             old.getShard(), old.getReplicate(), *inside));
+        bindings.push_back(BindingAttr::get(
+            &getContext(), old.getName(),
+            old.getBoundary() ? old.getBoundary() : *inside, old.getShard(),
+            old.getReplicate(), old.getBroadcast(), *inside));
         ++numBuffers;
       }
       program.setBindingsAttr(ArrayAttr::get(&getContext(), bindings));

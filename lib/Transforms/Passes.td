@@ -38,7 +38,8 @@ def MaterializeCommunication
     - R1: an access falls in the rank's own shard: nothing.
     - R2: a read buffer is sharded along a loop axis on a level where none of its
       dimensions is parallel, and that loop is not shifted: `all_gather`, before
-      the loops.
+      the loops; or, where the schedule says so, one `broadcast` a step: the loop
+      walks panels that refine all cuts so read, the next one on its way.
     - R3: a read buffer is sharded along a shifted axis: each step works on one
       part while the next one arrives from a neighbour (`rotate`) or is read out
       of its owner's memory (`pull`). Of m parts a rank, what rotates is passed on

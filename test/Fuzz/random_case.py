@@ -233,8 +233,10 @@ class Case:
         buffer, level = self._pick(self.program.buffers), self._pick(self.levels)
         axes = [dim.axis.name for dim in buffer.dims if dim.axis is not None]
         if axes and buffer.name not in self._placed:
-            self.schedule.shard(buffer.name, self._pick(axes), level)
+            reads = self._pick(["gather", "broadcast"]) if not buffer.output else "gather"
+            self.schedule.shard(buffer.name, self._pick(axes), level, reads=reads)
             self._placed.add(buffer.name)
+            self._hit("shard reads", reads)
 
     def _replicate(self) -> None:
         buffer = self._pick(self.program.buffers)
@@ -291,6 +293,7 @@ def rules(schedule: mc.Schedule) -> list[str]:
     outside = len(re.findall(rf"redistribute (?:%\w+ to )?%(?:{inputs})\b", text))
     found = {
         "R2, R4 (gather)": counts["all_gather.start"],
+        "R2 (broadcast)": counts["broadcast.start"],
         "R3, R5, R6 (exchange)": counts["exchange.start"],
         "R3, R6 (pull)": counts["pull.start"],
         "R4 (all_reduce)": counts["all_reduce.start"],

@@ -16,7 +16,7 @@ import collections
 import itertools
 import multiprocessing
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,14 +31,27 @@ from mercury.runtime.plan import Plan
 from mutators import OPERATORS
 from plan_text import Text
 
+Steps = list[str]
+
+
+def more(transform: str, choice: str) -> Callable[[Steps], Steps]:
+    """Give what adds an operand to each step of one transform."""
+    return lambda steps: [
+        step.removesuffix(")") + f", {choice})" if step.startswith(f"{transform}(") else step
+        for step in steps
+    ]
+
+
 # Ways of a strategy that its name does not give.
-VARIANTS = {
-    "deliver in chunks": ("gemm-rs-shifted", "results=deliver, chunks=2"),
-    "fetch in chunks": ("gemm-rs-shifted", "results=fetch, chunks=2"),
-    "lanes": ("gemm-rs-shifted", "results=fetch, chunks=3, link=bf16"),
-    "narrow link": ("gemm-rs-shifted", "link=bf16"),
-    "balanced": ("ring", "reads=pull"),
-    "read ahead": ("ring", "reads=pull"),
+VARIANTS: dict[str, tuple[str, Callable[[Steps], Steps]]] = {
+    "deliver in chunks": ("gemm-rs-shifted", more("shift", "results=deliver, chunks=2")),
+    "fetch in chunks": ("gemm-rs-shifted", more("shift", "results=fetch, chunks=2")),
+    "lanes": ("gemm-rs-shifted", more("shift", "results=fetch, chunks=3, link=bf16")),
+    "narrow link": ("gemm-rs-shifted", more("shift", "link=bf16")),
+    "balanced": ("ring", more("shift", "reads=pull")),
+    "read ahead": ("ring", more("shift", "reads=pull")),
+    "broadcast": ("context-parallel", more("shard", "reads=broadcast")),
+    "panels that are packed": ("summa", lambda steps: ["tile(k, 6)", *steps]),
 }
 MESHES = ({"gpu": 3}, {"node": 2, "gpu": 2})
 # Where a strategy, or a way of it, is broken elsewhere: nested rings that pull may visit parts
@@ -64,7 +77,7 @@ class Subject:
 def subjects(strategies: list[str]) -> Iterator[Subject]:
     """Lower each strategy on each mesh, small and uneven, merged as it goes and at the end."""
     for name in strategies:
-        base, choice = VARIANTS.get(name, (name, ""))
+        base, vary = VARIANTS.get(name, (name, None))
         strategy = mc.strategies.get(base)
         for levels in OTHER_MESHES.get(name, MESHES):
             if strategy.program.name == "matmul":
@@ -82,7 +95,7 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
             mesh = "x".join(str(size) for size in levels.values())
             for end in ("", ", merged at the end"):
                 try:
-                    schedule = varied(strategy, choice, mc.Mesh(**levels), program)
+                    schedule = varied(strategy, vary, mc.Mesh(**levels), program)
                     if name == "read ahead":  # in slices, of which one is shorter
                         schedule.tile("b", 2)
                     if end:
@@ -96,14 +109,13 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
                 yield Subject(name=f"{name} on {mesh}{end}", plan=plan, context=context)
 
 
-def varied(strategy: Any, choice: str, mesh: mc.Mesh, program: Any) -> mc.Schedule:
-    """Schedule a strategy with more choices in its shifts."""
-    if not choice:
+def varied(
+    strategy: Any, vary: Callable[[Steps], Steps] | None, mesh: mc.Mesh, program: Any
+) -> mc.Schedule:
+    """Schedule a strategy with other steps."""
+    if vary is None:
         return strategy.schedule(mesh, program)
-    steps = [
-        step.removesuffix(")") + f", {choice})" if step.startswith("shift(") else step
-        for step in strategy.steps(mesh, program)
-    ]
+    steps = vary(strategy.steps(mesh, program))
     return replace(strategy, recipe=lambda *_: steps).schedule(mesh, program)
 
 

@@ -115,6 +115,19 @@ def wrong_peer(text: Text) -> Iterator[Mutation]:
             text.add(value, 1)
 
         yield Mutation("pull from the next peer", next_peer)
+    for start in text.all("commir.broadcast.start"):
+
+        def from_first(s: Any = start) -> None:
+            s.operands[2] = text.number(0, ir.InsertionPoint(s))
+
+        def next_root(s: Any = start) -> None:
+            at = ir.InsertionPoint(s)
+            one = text.number(1, at)
+            more = text.create("arith.addi", [s.operands[2], one], [text.index], at)
+            s.operands[2] = more.result
+
+        yield Mutation("broadcast of rank 0", from_first)
+        yield Mutation("broadcast of the next rank", next_root)
 
 
 def off_by_one(text: Text) -> Iterator[Mutation]:

@@ -27,8 +27,9 @@ static float valueOf(int64_t rank, int64_t member, int64_t i) {
 
 struct Work {
   int64_t levels, rank;
-  // For each level: what it sends, its own part, all reduced, dealt, of a root.
-  std::vector<std::vector<float>> slots, own, all, dealt, root;
+  // For each level: what it sends, its own part, all reduced, dealt, of a root,
+  // and of a root in place.
+  std::vector<std::vector<float>> slots, own, all, dealt, root, rooted;
 };
 
 static int32_t work(mercury_rt_context *context, void *const *buffers) {
@@ -51,8 +52,9 @@ static int32_t work(mercury_rt_context *context, void *const *buffers) {
     mine.all[level] = slots; // in place
     mine.dealt[level].assign(slots.size(), -1);
     mine.root[level].assign(slots.size(), -1);
-    tokens.resize(tokens.size() + 4);
-    int64_t *token = &tokens[tokens.size() - 4];
+    mine.rooted[level] = slots;
+    tokens.resize(tokens.size() + 5);
+    int64_t *token = &tokens[tokens.size() - 5];
     CHECK(mercury_rt_reduce_scatter_start(
         context, level, slots.data(), kSlot, mine.own[level].data(),
         parts.data(), MERCURY_RT_F32, MERCURY_RT_SUM, token));
@@ -66,6 +68,9 @@ static int32_t work(mercury_rt_context *context, void *const *buffers) {
     CHECK(mercury_rt_broadcast_start(context, level, size - 1, slots.data(),
                                      mine.root[level].data(),
                                      slots.size() * sizeof(float), token + 3));
+    float *inPlace = mine.rooted[level].data();
+    CHECK(mercury_rt_broadcast_start(context, level, size - 1, inPlace, inPlace,
+                                     slots.size() * sizeof(float), token + 4));
   }
   for (int64_t token : tokens)
     CHECK(mercury_rt_wait(context, token));
@@ -80,6 +85,7 @@ static void testCollectives(const std::vector<Level> &levels, uint64_t seed) {
   std::vector<Work> works;
   for (int64_t rank = 0; rank < job.ranks; ++rank)
     works.push_back({count, rank, std::vector<std::vector<float>>(count),
+                     std::vector<std::vector<float>>(count),
                      std::vector<std::vector<float>>(count),
                      std::vector<std::vector<float>>(count),
                      std::vector<std::vector<float>>(count),
@@ -115,6 +121,7 @@ static void testCollectives(const std::vector<Level> &levels, uint64_t seed) {
           EXPECT(mine.root[level][at] ==
                  (i < countOf(member) ? valueOf(rankOf(size - 1), member, i)
                                       : -1));
+          EXPECT(mine.rooted[level][at] == mine.root[level][at]);
         }
       }
     }

@@ -159,3 +159,48 @@ func.func @two_broadcasts(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
   %status = commir.status
   return %status : i32
 }
+
+// -----
+
+commir.mesh @mesh(gpu = 2)
+commir.program @matmul.source on @mesh axes(i = 4, j = 4, k = 2)
+    inputs(%A: !commir.buffer<[i, k], f32> at [i -> gpu], %B: !commir.buffer<[k, j], f32> at [j -> gpu])
+    outputs(%C: !commir.buffer<[i, j], f32> at [j -> gpu]) attributes {commir.is_source} {
+  commir.for i, j, k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+func.func @broadcasts_in_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
+    attributes {commir.arena_bytes = 192, commir.mesh = @mesh, commir.source = @matmul.source} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %always = arith.constant true
+  %rank = commir.group_rank "gpu"
+  %arena = commir.memory arena : memref<?xi8>
+  %A = commir.memory argument 0 : memref<?xi8>
+  %B = commir.memory argument 1 : memref<?xi8>
+  %C = commir.memory argument 2 : memref<?xi8>
+  %a = memref.view %A[%c0][] : memref<?xi8> to memref<2x2xf32>
+  %b = memref.view %B[%c0][] : memref<?xi8> to memref<2x2xf32>
+  %c = memref.view %C[%c0][] : memref<?xi8> to memref<4x2xf32>
+  %top = memref.view %C[%c0][] : memref<?xi8> to memref<2x2xf32>
+  %bottom = memref.view %C[%c16][] : memref<?xi8> to memref<2x2xf32>
+  %one = memref.view %arena[%c0][] : memref<?xi8> to memref<2x2xf32>
+  %two = memref.view %arena[%c64][] : memref<?xi8> to memref<2x2xf32>
+  commir.fill %c with 0.0 : memref<4x2xf32>
+  commir.copy %a to %one : memref<2x2xf32> to memref<2x2xf32>
+  commir.copy %a to %two : memref<2x2xf32> to memref<2x2xf32>
+  %t = commir.broadcast.start %one into %one of %c0 on "gpu" when %always : memref<2x2xf32>, memref<2x2xf32>
+  %u = commir.broadcast.start %two into %two of %c1 on "gpu" when %always : memref<2x2xf32>, memref<2x2xf32>
+  commir.wait %u
+  commir.wait %t
+  commir.launch "matmul" ins(%one, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%top : memref<2x2xf32>) at()
+  commir.launch "matmul" ins(%two, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%bottom : memref<2x2xf32>) at()
+  %status = commir.status
+  return %status : i32
+}

@@ -103,6 +103,13 @@ class HandPlan:
             f'memref<{self.size}xi64> on "{self.level}" : {tile[1]}, {target[1]}'
         )
 
+    def broadcast(self, tile, root, levels=None):
+        group = ", ".join(f'"{level}"' for level in levels or [self.level])
+        return self.say(
+            f"commir.broadcast.start {tile[0]} into {tile[0]} of {self.constant(root)} on "
+            f"[{group}] when {self.true} : {tile[1]}, {tile[1]}"
+        )
+
     def lease(self, memory):
         return self.say(f'commir.lease.open {memory} on "{self.level}" : memref<?xi8>')
 

@@ -90,6 +90,20 @@ def test_bytes_of_schedules_of_the_space_are_those_that_a_run_moves(program):
     assert moved >= 5
 
 
+@pytest.mark.parametrize("reads", ["rotate", "pull"])
+@pytest.mark.parametrize("outer", ["h_outer", "h_inner"])
+def test_rings_over_one_axis_that_move_different_buffers_do_not_repeat_each_other(outer, reads):
+    program = mc.programs.attention(h=8, sq=16, sk=16, d=4, dtype="f32")
+    inner = "h_inner" if outer == "h_outer" else "h_outer"
+    schedule = mc.Schedule(program, mc.Mesh(node=2, gpu=4)).apply(
+        f"tile(h, {2 if outer == 'h_outer' else 4}); parallelize(sq, node); "
+        f"parallelize(sk, gpu); shift({outer}, by=sq, reads={reads}); "
+        f"shift({inner}, by=sk, reads={reads})"
+    )
+    sent = trial(schedule.compile()).report.bytes_sent
+    assert bytes_by_level(candidate_of(schedule)) == sent
+
+
 # -- work ---------------------------------------------------------------------
 
 

@@ -92,6 +92,7 @@ def check(ended: list[tuple[int, str]]) -> None:
         "all-reduce",
         "sum-merged-once",
         "summa",
+        "panels-packed",
         "gemm-rs",
         "gemm-rs-shifted",
         "gemm-rs-fetch",

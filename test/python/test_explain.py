@@ -250,6 +250,20 @@ def test_explain_takes_a_schedule_from_a_file(tmp_path):
     assert "gpu         96 bytes in 2 messages" in printed
 
 
+def test_explain_tells_who_broadcasts_and_who_receives():
+    printed = mercury(
+        *("explain", "matmul", "--strategy", "summa", "--mesh", "row=2,col=2", "--ranks", "0"),
+        *("--set", "m=4,n=4,depth=4"),
+    )
+    assert "A is broadcast panel by panel, under the work, over col" in printed
+    words = " ".join(re.sub("[│┃]", " ", printed).split())
+    start, first = "broadcast A[i 0:2, k 0:2] over col", "receive A <- 1, receive B <- 2"
+    assert f"start {start}, broadcast B[k 0:2, j 0:2] over row wait A, B" in words
+    assert f"0 {first} matmul A[i 0:2, k 0:2] x B[k 0:2, j 0:2] wait A, B" in words
+    assert "1 matmul A[i 0:2, k 2:4] x B[k 2:4, j 0:2]" in words
+    assert "col 64 bytes in 4 messages" in words
+
+
 def test_explain_shows_the_ranks_asked_for_and_speaks_json():
     printed = mercury(*RING, "--ranks", "4,1")
     assert "rank 4" in printed

@@ -151,6 +151,29 @@ def test_a_collective_relays_each_byte_once():
     assert twice.time_s == pytest.approx(3 * found.time_s)
 
 
+def test_a_broadcast_passes_every_link_whole():
+    """Into each node once, by all its ranks' ports together; over a bus, for each of them."""
+
+    def run(links, levels=None):
+        plan = HandPlan(node=3, gpu=4)
+        tile = plan.tile(120 * MB, dtype="i8")
+        plan.wait(plan.broadcast(tile, 2, levels))
+        return plan.simulate(machine(*links))
+
+    fast = link("gpu", 4)
+    found = run([link("node", 3, rate=GB), fast])
+    assert found.time_s == pytest.approx(0.12 / 10)
+    assert found.bytes_by_level == {"node": 0, "gpu": 3 * 3 * 120 * MB}
+    both = ["node", "gpu"]
+    found = run([link("node", 3, rate=GB), fast], both)
+    assert found.time_s == pytest.approx(0.12 / 4)
+    assert found.bytes_by_level == {"node": 8 * 120 * MB, "gpu": 3 * 120 * MB}
+    bus = link("node", 3, rate=GB, domain="bus")
+    assert run([bus, fast], both).time_s == pytest.approx(2 * 0.12)
+    uplink = link("node", 3, rate=GB, domain="uplink")
+    assert run([uplink, fast], both).time_s == pytest.approx(0.12)
+
+
 def test_a_pull_waits_until_the_owner_opens_and_the_owner_until_it_was_read():
     """Rank 1 opens after a second of work; rank 0 pulls, both close."""
     plan = HandPlan(gpu=2)

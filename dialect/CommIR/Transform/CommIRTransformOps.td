@@ -193,11 +193,16 @@ def CommIR_ShiftTransform : CommIR_TransformOp<"shift"> {
 def CommIR_ShardTransform : CommIR_TransformOp<"shard"> {
   let summary = "let a buffer live cut along a dimension";
   let description = [{
-    Whatever the loops access. Communication follows.
+    Whatever the loops access. Communication follows: what ranks need all of is
+    gathered before the loops, or `broadcast`, one panel a step of the loop over the
+    axis. A loop that is not cut gets the least number of panels that refines all
+    cuts so read.
 
     ```mlir
     transform.commir.shard "K" along "sk" over ["gpu"] in %program
         : !transform.any_op
+    transform.commir.shard "A" along "k" over ["col"] reads broadcast
+        in %program : !transform.any_op
     ```
 
     **Constraints**
@@ -205,10 +210,11 @@ def CommIR_ShardTransform : CommIR_TransformOp<"shard"> {
     - [shard.twice] a buffer `must not be sharded twice over a level`
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$buffer,
-                       StrAttr:$axis, StrArrayAttr:$levels);
+                       StrAttr:$axis, StrArrayAttr:$levels,
+                       DefaultValuedAttr<CommIR_ShardVia, "::mlir::commir::ShardVia::Gather">:$reads);
   let assemblyFormat = [{
-    $buffer `along` $axis `over` $levels `in` $target attr-dict `:`
-    type($target)
+    $buffer `along` $axis `over` $levels (`reads` $reads^)? `in` $target
+    attr-dict `:` type($target)
   }];
 }
 

@@ -188,10 +188,14 @@ transform::ShardTransform::apply(TransformRewriter &, TransformResults &,
       factors.push_back(level);
     }
     cuts.push_back(CutAttr::get(getContext(), getAxis(), factors, {}));
-    *binding = BindingAttr::get(getContext(), binding->getName(),
-                                binding->getBoundary(),
-                                PlacementAttr::get(getContext(), cuts),
-                                binding->getReplicate(), PlacementAttr());
+    SmallVector<StringAttr> broadcast(binding->getBroadcast());
+    if (getReads() == ShardVia::Broadcast &&
+        !llvm::is_contained(broadcast, getAxisAttr()))
+      broadcast.push_back(getAxisAttr());
+    *binding = BindingAttr::get(
+        getContext(), binding->getName(), binding->getBoundary(),
+        PlacementAttr::get(getContext(), cuts), binding->getReplicate(),
+        broadcast, PlacementAttr());
     return "";
   };
   return applyStep(*this, state, getTarget(),
@@ -210,9 +214,9 @@ transform::ReplicateTransform::apply(TransformRewriter &, TransformResults &,
       return why;
     SmallVector<StringAttr> levels(binding->getReplicate());
     levels.push_back(getLevelAttr());
-    *binding = BindingAttr::get(getContext(), binding->getName(),
-                                binding->getBoundary(), binding->getShard(),
-                                levels, PlacementAttr());
+    *binding = BindingAttr::get(
+        getContext(), binding->getName(), binding->getBoundary(),
+        binding->getShard(), levels, binding->getBroadcast(), PlacementAttr());
     return "";
   };
   return applyStep(
@@ -260,6 +264,7 @@ static void splitProgram(ProgramOp program, StringAttr level,
         splitPlacement(binding.getBoundary(), level, parts),
         splitPlacement(binding.getShard(), level, parts),
         splitName<StringAttr>(binding.getReplicate(), level, parts),
+        binding.getBroadcast(),
         splitPlacement(binding.getInside(), level, parts)));
   program.setBindingsAttr(builder.getArrayAttr(bindings));
   for (ForOp nest : program.getBody().getOps<ForOp>()) {

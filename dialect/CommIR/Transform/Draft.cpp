@@ -69,6 +69,10 @@ std::string Draft::whyNot() {
             whyNotBinding(program, mesh, binding, program.getBufferType(i));
         !why.empty())
       return why;
+  for (Nest &nest : nests)
+    if (std::string why = whyNotBroadcast(mesh, nest.op, nest.loops, bindings);
+        !why.empty())
+      return why;
   return "";
 }
 

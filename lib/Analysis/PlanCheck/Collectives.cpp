@@ -115,7 +115,9 @@ LogicalResult Checker::startCollective(RankState &rank) {
   if (failed(checkWrite(rank, transfer->target)))
     return failure();
   const MemoryBox &source = transfer->source, &target = transfer->target;
-  bool inPlace = event.kind == Kind::AllReduce &&
+  bool mayBeInPlace =
+      event.kind == Kind::AllReduce || event.kind == Kind::Broadcast;
+  bool inPlace = mayBeInPlace && source.space == target.space &&
                  source.offset == target.offset && source.sizes == target.sizes;
   if (!inPlace && isRoot && source.space == target.space &&
       overlaps(source, target))

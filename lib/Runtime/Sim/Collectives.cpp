@@ -165,7 +165,9 @@ int32_t Rank::broadcastStart(int64_t group, int64_t root, const void *src,
                         " bytes; sizes start at 0, and what is not empty has "
                         "memory");
   for (int64_t member = 0; self == root && member < members; ++member)
-    send(lock, *operation, member, src, bytes);
-  receive(lock, *operation, root, dst, bytes);
+    if (member != self || src != dst)
+      send(lock, *operation, member, src, bytes);
+  if (self != root || src != dst)
+    receive(lock, *operation, root, dst, bytes);
   return finishStart(lock, *operation, token);
 }

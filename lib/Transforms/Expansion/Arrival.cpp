@@ -7,7 +7,7 @@
 //
 // While a rank works on part p(t) of a ring, p(t+1) arrives: out of its owner's
 // memory (pull), or from a neighbour (rotate). A part that is the rank's own is
-// not moved.
+// not moved. What is broadcast comes as Broadcast.cpp has it.
 //
 // Of J parts on n ranks each owns m = J / n, and is m parts behind its
 // neighbour: in step t+1 it works on what that one did in step t+1-m, which is
@@ -81,10 +81,11 @@ Value NestExpander::isForeignPart(const ShiftedLoop &shifted,
       arith::ConstantIntOp::create(builder, loc, 1, 1));
 }
 
-/// The slot of the part of a step, or of one chunk of it.
-Value NestExpander::getSlot(const Ring &member, Value step,
+/// The slot of what arrives by number, as that of a step does, or of one chunk
+/// of it.
+Value NestExpander::getSlot(const Ring &member, Value number,
                             std::optional<Part> chunk) {
-  Value slot = arith::RemUIOp::create(builder, nest.getLoc(), step,
+  Value slot = arith::RemUIOp::create(builder, nest.getLoc(), number,
                                       constant(member.numSlots));
   return member.chunks == 1 ? slot
                             : add(mul(slot, member.chunks), chunk->index);
@@ -94,8 +95,8 @@ Value NestExpander::getSlot(const Ring &member, Value step,
 Value NestExpander::getHeldSlot(const ShiftedLoop &shifted, const Ring &member,
                                 const RingStep &step,
                                 std::optional<Part> chunk) {
-  return shifted.firstPull ? getPulledSlot(shifted, step.step)
-                           : getSlot(member, step.step, chunk);
+  Value arrival = shifted.firstPull ? getPull(shifted, step.step) : step.step;
+  return getSlot(member, arrival, chunk);
 }
 
 Value NestExpander::startExchange(StringAttr level, Value source, Value to,
@@ -222,10 +223,16 @@ Value NestExpander::startRotation(const ShiftedLoop &shifted,
 /// pulled along nested loops is not either, in all but one step of the outer.
 void NestExpander::openRing(const ShiftedLoop &shifted, const Ring &member,
                             SmallVectorImpl<Value> &tokens) {
+  Location loc = nest.getLoc();
+  if (member.isBroadcast()) {
+    Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
+    Value zero = constant(0), first = getPartAt(shifted, zero);
+    tokens.push_back(startBroadcast(shifted, member, first, zero, always));
+    return;
+  }
   Value skew = getSkew(shifted, member);
   if (!skew && member.group.size() <= 1)
     return;
-  Location loc = nest.getLoc();
   Value zero = constant(0), first = getPartAt(shifted, zero);
   if (member.lease) {
     tokens.push_back(startPull(shifted, member, first, zero,
@@ -256,10 +263,14 @@ void NestExpander::openRing(const ShiftedLoop &shifted, const Ring &member,
 }
 
 /// Starts what brings the part of the next step: this rank's neighbours pass on
-/// what they worked on, or the next part is read out of its owner's memory.
+/// what they worked on, or the next part is read out of its owner's memory, or
+/// its owner sends it to all.
 Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
                                  const RingStep &step,
                                  std::optional<Part> chunk) {
+  Value slot = getSlot(member, step.next, chunk);
+  if (member.isBroadcast())
+    return startBroadcast(shifted, member, step.nextPart, slot, step.more);
   Location loc = nest.getLoc();
   // A part that comes home is not sent. All ranks of the ring agree when: it
   // depends on the step, and on ranks on other levels.
@@ -277,7 +288,6 @@ Value NestExpander::startArrival(const ShiftedLoop &shifted, const Ring &member,
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, step.next,
                               constant(home)));
   }
-  Value slot = getSlot(member, step.next, chunk);
   if (member.lease)
     return startPull(shifted, member, step.nextPart, slot, when, chunk);
   return startRotation(shifted, member,

@@ -121,13 +121,15 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
       inputs.push_back(getTile(wide));
       continue;
     }
-    Value tile = getTile(memory[buffer]);
-    if (auto it = arrived.find(buffer); it != arrived.end())
-      for (const Arrival &arrival : it->second) {
-        Value came = getTile(arrival.slots, arrival.slot);
-        tile = arith::SelectOp::create(builder, kernel.getLoc(), arrival.isOwn,
-                                       tile, came);
-      }
+    ArrayRef<Arrival> arrivals = arrived[buffer];
+    bool inSlot = !arrivals.empty() && !arrivals.front().isOwn;
+    Value tile = inSlot ? Value() : getTile(memory[buffer]);
+    for (const Arrival &arrival : arrivals) {
+      Value came = getTile(arrival.slots, arrival.slot);
+      tile = inSlot ? came
+                    : arith::SelectOp::create(builder, kernel.getLoc(),
+                                              arrival.isOwn, tile, came);
+    }
     inputs.push_back(tile);
   }
   SmallVector<LaunchTarget> targets;

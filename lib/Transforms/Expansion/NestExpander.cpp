@@ -28,9 +28,9 @@ SmallVector<LoopAttr> mlir::commir::splitSequences(ProgramOp program,
     // It is cut along whole axes, the outer first: so they nest.
     auto parts = *getPartsOfAxes(program, loop);
     for (auto [axis, count] : llvm::zip_equal(loop.getAxes(), parts))
-      loops.push_back(LoopAttr::get(loop.getContext(), loop.getName(), axis,
-                                    count, ArrayRef<StringAttr>(),
-                                    ShiftAttr()));
+      loops.push_back(LoopAttr::get(
+          loop.getContext(), (loop.getName() + "." + axis.getValue()).str(),
+          axis, count, ArrayRef<StringAttr>(), ShiftAttr()));
   }
   return loops;
 }
@@ -199,6 +199,7 @@ void NestExpander::exchange(StringAttr level, Value source, Value to,
 
 LogicalResult NestExpander::expand() {
   builder.setInsertionPoint(nest);
+  cutPanels();
   // What runs in parallel is a coordinate of this rank, known from the start.
   for (LoopAttr loop : loops) {
     if (!loop.isParallel())
@@ -253,7 +254,7 @@ LogicalResult NestExpander::emitLoops(size_t at) {
   LoopAttr loop = loops[at];
   if (loop.getParts() == 1)
     return emitLoops(at + 1);
-  if (loop.getShift())
+  if (loop.getShift() || !rings[loop.getName()].empty())
     return emitRing(at);
   if (loop.isParallel()) {
     llvm::StringMap<Part> before = parts;

@@ -8,7 +8,8 @@
 #ifndef LIB_TRANSFORMS_EXPANSION_NESTEXPANDER_H
 #define LIB_TRANSFORMS_EXPANSION_NESTEXPANDER_H
 
-#include "dialect/CommIR/CommIR.h"
+#include "lib/Transforms/Expansion/Results.h"
+#include "lib/Transforms/Expansion/Rings.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
@@ -22,101 +23,10 @@ Type getElementType(Value value);
 /// A buffer of the same dimensions with other elements.
 BufferType withElementType(BufferType type, Type element);
 
-/// A buffer whose parts come to a rank one a step of a shifted loop.
-struct Ring {
-  Value buffer;                        // as the program names it
-  Value own;                           // the memory of this rank's shard
-  SmallVector<Attribute> factors = {}; // how the shifted axis is cut
-  StringAttr level = {};               // the one that this loop moves along
-  SmallVector<StringAttr> group = {};  // who pull; empty: parts rotate
-  /// The parts at hand: one being read, one arriving, and of those that
-  /// rotate the ones between that the neighbour has yet to receive.
-  Value slots = {};
-  int64_t numSlots = 2;
-  int64_t chunks = 1;  // of each part, in a slot of its own
-  Value outgoing = {}; // where an own part is put together to leave; null: it
-                       // lies together
-  Value lease = {};    // by which parts are pulled
-  /// Other axes that loops around the ring run over, and how many parts they
-  /// have made of them by then: only the part at hand moves.
-  SmallVector<std::pair<StringAttr, int64_t>> slice = {};
-  Value packed = {}; // the rank's own of what moves; null: its shard
-  Value wide = {}; // the part at hand in the buffer's own type; null: it moves
-                   // so
-};
-
-/// A part is the rank's own shard at one step, and in a slot at the others.
-struct Arrival {
-  Value isOwn;
-  Value slots;
-  Value slot;
-};
-
-/// What a rank holds of a buffer around some loop.
-struct Held {
-  Value buffer, memory, packed;
-  SmallVector<Arrival> arrived;
-};
-
-/// A result whose partial sums go from rank to rank along a shifted loop.
-struct Traveller {
-  Value buffer;   // as the program names it
-  Value partial;  // two parts: one made, one on its way out
-  Value incoming; // the part that arrives; deferred, all of them
-  SmallVector<Attribute> factors; // how the shifted axis is cut
-  /// Other axes, with how they are cut, along which outer loops make the
-  /// results move: the part that these are at.
-  SmallVector<std::pair<StringAttr, SmallVector<Attribute>>> outer;
-  /// Other axes of which but a slice moves, the part that loops around are at.
-  SmallVector<StringAttr> slice;
-  /// Where a narrower link rounds what leaves, and gives what came its own type
-  /// back; null where it need not.
-  Value outgoing = {}, widened = {};
-};
-
-/// The results of one store that move along a shifted loop.
-struct TravellingStore {
-  StoreOp store;
-  SmallVector<Traveller, 0> results;
-  ResultVia via;
-  /// Whether a launch of the last step, which makes the rank's own part, puts
-  /// it where it stays.
-  bool staysHome = false;
-  /// Whether partial results go straight to the owners, rather than from rank
-  /// to rank.
-  bool isDelivered() const { return via != ResultVia::Travel; }
-};
-
-/// A shifted loop while it is emitted.
-struct ShiftedLoop {
-  LoopAttr loop;
-  StringAttr axis;
-  StringAttr level; // of its only term, where it has but one
-  int64_t parts, direction, offset;
-  Value phase;       // the part that the rank starts with, before it is wrapped
-  int64_t steps = 0; // as many of the parts, in order, as some rank needs
-  /// The number of its first pull, where no step starts what the next one
-  /// needs: all pulls of all slices are counted, and come ahead.
-  Value firstPull = {};
-};
-
 /// A loop that is not parallel, and which part it is at.
 struct Visit {
   LoopAttr loop;
   Value part;
-};
-
-/// One step of it.
-struct RingStep {
-  Value step, part, slot;
-  Value next, nextPart, nextSlot;
-  Value more; // whether there is a next step
-};
-
-/// A hop of a ring: the part that leaves, the slot it is in where it is not
-/// the rank's own, to whom it goes, and from whom another comes.
-struct Passing {
-  Value part, slot, to, from;
 };
 
 /// A loop that runs in sequence, while its body is emitted.
@@ -126,46 +36,8 @@ struct Turn {
   int64_t count;
 };
 
-/// Where a step of a shifted loop makes its part of a result, and how many
-/// loops in sequence are around that step.
-struct Departure {
-  Value partial, slot;
-  size_t turns;
-  bool isWritten; // by the launches of the step, all of it
-  /// At the last step, where it is not null: the memory that it makes the
-  /// rank's own part in, and whether that holds the sum of others.
-  Value isLast = {}, home = {}, homeSlot = {};
-  bool addsAtHome = false;
-};
-
-/// Partial results of an output that are merged once, at the end.
-struct Waiting {
-  Value slots;
-  int64_t count;
-  /// The number of the one that waits where the result is, and so has no slot;
-  /// -1 if none does.
-  int64_t home = -1;
-  /// Whether launches and the merge leave out the pieces that see nothing.
-  bool leavesOut = false;
-};
-
-/// Where a launch puts one of its results.
-struct LaunchTarget {
-  Value tile;
-  bool overwrites = false;  // when it is the first of all that merge there
-  SmallVector<Value> turns; // these are 0 then
-  Value unless = {};        // and this does not hold
-  bool leavesOut = false;   // what sees nothing stays as it is
-};
-
 /// Whether some cut of an axis falls within the groups of a dimension.
 bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim);
-
-/// Where a result is merged, and how that is cut.
-struct Accumulator {
-  Value memory;
-  PlacementAttr placement;
-};
 
 /// Inputs in other placements than the boundary's, for all nests of a program.
 using MovedInputs = DenseMap<std::pair<Value, PlacementAttr>, Value>;
@@ -208,9 +80,16 @@ private:
   bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
+  void cutPanels();
+  LogicalResult refuseBroadcast(int64_t buffer);
+  LogicalResult addPanels(int64_t buffer, CutAttr cut);
+  Value startBroadcast(const ShiftedLoop &shifted, const Ring &member,
+                       Value panel, Value slot, Value when);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
   LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring,
                         BufferType wide);
+  Value makeRingMemory(const Ring &ring, StringAttr axis, BufferType type,
+                       int64_t slots, int64_t parts);
   Value lend(Value own, ArrayRef<StringAttr> group);
   LogicalResult findSlice(LoopAttr loop, Ring &ring);
   bool movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop);
@@ -275,7 +154,7 @@ private:
   bool entersOnce(KernelOp kernel);
   LogicalResult emitSteps(size_t at, const ShiftedLoop &shifted);
   RingStep getStep(const ShiftedLoop &shifted, Value number);
-  Value getPulledSlot(const ShiftedLoop &shifted, Value step);
+  Value getPull(const ShiftedLoop &shifted, Value step);
   LogicalResult emitStep(size_t at, const ShiftedLoop &shifted,
                          const RingStep &step);
   LogicalResult emitStepBody(size_t at, const ShiftedLoop &shifted,
@@ -291,7 +170,7 @@ private:
     return shifted.parts / mesh.getLevelSize(member.level);
   }
   Value getOwner(const ShiftedLoop &shifted, const Ring &member, Value part);
-  Value getSlot(const Ring &member, Value step, std::optional<Part> chunk);
+  Value getSlot(const Ring &member, Value number, std::optional<Part> chunk);
   Value getHeldSlot(const ShiftedLoop &shifted, const Ring &member,
                     const RingStep &step, std::optional<Part> chunk);
   Value getSkew(const ShiftedLoop &shifted, const Ring &member);

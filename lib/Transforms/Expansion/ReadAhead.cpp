@@ -41,16 +41,15 @@ static int64_t countPulls(const ShiftedLoop &shifted) {
   return shifted.steps - (getOwnStep(shifted) < shifted.steps ? 1 : 0);
 }
 
-/// Which slot of the rings holds the part that a step works on.
-Value NestExpander::getPulledSlot(const ShiftedLoop &shifted, Value step) {
+/// Which of all pulls brought the part that a step works on.
+Value NestExpander::getPull(const ShiftedLoop &shifted, Value step) {
   Location loc = nest.getLoc();
   Value own = constant(getOwnStep(shifted));
   Value isBehindOwn =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ugt, step, own);
   Value less = arith::SubIOp::create(builder, loc, step, constant(1));
   Value pull = arith::SelectOp::create(builder, loc, isBehindOwn, less, step);
-  return arith::RemUIOp::create(builder, loc, add(shifted.firstPull, pull),
-                                constant(2));
+  return add(shifted.firstPull, pull);
 }
 
 /// The ring that the loop at `at` repeats, where that can read ahead: nothing
@@ -69,16 +68,16 @@ std::optional<size_t> NestExpander::findRingOfSlices(size_t at) {
     return std::nullopt;
   LoopAttr loop = loops[ring];
   ArrayRef<Ring> members = rings[loop.getName()];
-  if (members.empty() || loop.isOver(axis) || getRingLevels(loop).size() != 1 ||
-      getChunks(loop) != 1 ||
+  bool pulls = llvm::all_of(members, [](const Ring &member) {
+    return member.group.size() == 1 && !member.isBroadcast() && !member.packed;
+  });
+  if (members.empty() || !pulls || loop.isOver(axis) ||
+      getRingLevels(loop).size() != 1 || getChunks(loop) != 1 ||
       loop.getParts() != mesh.getLevelSize(members.front().level) ||
       countPulls(describeShift(loop)) == 0)
     return std::nullopt;
-  bool pulls = llvm::all_of(members, [](const Ring &member) {
-    return member.group.size() == 1 && !member.packed;
-  });
   bool isInPasses = loop.getParts() == 2 || !movesInChunks(loop);
-  return pulls && isInPasses ? std::optional(ring) : std::nullopt;
+  return isInPasses ? std::optional(ring) : std::nullopt;
 }
 
 /// Emits the loop at `at` and the one at `ring` as one: a pass for each pull,
@@ -134,11 +133,12 @@ LogicalResult NestExpander::emitSlices(size_t at, size_t ring) {
 
   Value pull = modulo(pass, count);
   enterSlice(divide(pull, pulls));
-  Value part = getPartAt(shifted, getStepOf(pull)), slot = modulo(pass, 2);
+  Value part = getPartAt(shifted, getStepOf(pull));
   SmallVector<Value> tokens;
   for (const Ring &member : rings[shifted.loop.getName()])
-    tokens.push_back(
-        startPull(shifted, member, part, slot, more, std::nullopt));
+    tokens.push_back(startPull(shifted, member, part,
+                               getSlot(member, pass, std::nullopt), more,
+                               std::nullopt));
 
   bool inChunks = movesInChunks(shifted.loop);
   LogicalResult result = success();

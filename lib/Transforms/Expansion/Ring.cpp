@@ -135,13 +135,15 @@ int64_t NestExpander::getChunks(LoopAttr loop) {
       !rings[loop.getName()].empty() ||
       llvm::any_of(nest.getBody().getOps<StoreOp>(),
                    [&](StoreOp store) { return travels(store, loop); });
-  return moves ? loop.getShift().getChunks() : 1;
+  return moves && loop.getShift() ? loop.getShift().getChunks() : 1;
 }
 
-/// A shifted loop, but for the part that this rank starts with.
+/// A loop along which parts move, but for the part that this rank starts with.
 ShiftedLoop NestExpander::describeShift(LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
   int64_t parts = loop.getParts();
+  if (!shift)
+    return {loop, loop.getAxes().front(), {}, parts, 1, 0, {}, parts};
   SmallVector<StringAttr> levels = getRingLevels(loop);
   ShiftedLoop shifted{loop,
                       loop.getAxes().front(),
@@ -189,8 +191,8 @@ LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
     widenArrival(shifted, member, step, chunk);
   for (const Ring &member : members)
     arrived[member.buffer].push_back(
-        {isOwnPart(shifted, member, step.part), member.slots,
-         getHeldSlot(shifted, member, step, chunk)});
+        {member.isBroadcast() ? Value() : isOwnPart(shifted, member, step.part),
+         member.slots, getHeldSlot(shifted, member, step, chunk)});
   Part before = parts.lookup(axis);
   pushPart(axis, step.part, shifted.parts);
   turns.push_back({axis, step.step, shifted.steps});
@@ -223,10 +225,10 @@ RingStep NestExpander::getStep(const ShiftedLoop &shifted, Value number) {
   RingStep step;
   step.step = number;
   step.part = getPartAt(shifted, number);
-  step.slot = slotAt(number);
+  step.madeSlot = slotAt(number);
   step.next = add(number, constant(1));
   step.nextPart = getPartAt(shifted, step.next);
-  step.nextSlot = slotAt(step.next);
+  step.leavingSlot = slotAt(step.next);
   step.more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
                                     step.next, constant(shifted.steps));
   return step;

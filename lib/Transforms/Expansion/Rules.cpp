@@ -12,8 +12,10 @@
 using namespace mlir;
 using namespace mlir::commir;
 
-/// The levels that stagger a shifted loop; one of a single rank does not.
+/// The levels that stagger a loop; one of a single rank does not.
 SmallVector<StringAttr> NestExpander::getRingLevels(LoopAttr loop) {
+  if (!loop.getShift())
+    return {};
   return SmallVector<StringAttr>(llvm::make_filter_range(
       loop.getShift().getLevels(),
       [&](StringAttr level) { return mesh.getLevelSize(level) != 1; }));
@@ -288,6 +290,8 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   memory[argument] = argument;
   if (PlacementAttr beside = getPlacementBesideResult(buffer)) {
     touched[buffer] = beside;
+    if (failed(refuseBroadcast(buffer)))
+      return failure();
     if (!isSamePlacement(program, binding.getBoundary(), beside))
       memory[argument] = reshardInput(argument, beside);
     return success();
@@ -297,6 +301,8 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   if (movement.exchanges) {
     BufferType type = program.getBufferType(buffer);
     touched[buffer] = inside = getTouchedPlacement(type);
+    if (failed(refuseBroadcast(buffer)))
+      return failure();
     // A schedule that asked for one part a step is told what it gets.
     for (DimAttr dim : type.getDims())
       if (!dim.isConstant() && llvm::any_of(loops, [&](LoopAttr loop) {
@@ -312,6 +318,8 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   if (movement.exchanges || !movement.cut)
     return success();
   if (movement.rings.empty())
-    return gather(buffer, movement.cut);
+    return llvm::is_contained(binding.getBroadcast(), movement.cut.getAxis())
+               ? addPanels(buffer, movement.cut)
+               : gather(buffer, movement.cut);
   return addToRings(buffer, movement);
 }

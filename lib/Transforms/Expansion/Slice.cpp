@@ -83,6 +83,20 @@ bool NestExpander::movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop) {
   });
 }
 
+/// Memory for what moves along a ring: one of so many parts of its axis.
+Value NestExpander::makeRingMemory(const Ring &ring, StringAttr axis,
+                                   BufferType type, int64_t slots,
+                                   int64_t parts) {
+  int64_t number = cast<BlockArgument>(ring.buffer).getArgNumber();
+  SmallVector<StringRef> cut{axis.getValue()};
+  SmallVector<NamedAttribute> all{{axis, builder.getI64IntegerAttr(parts)}};
+  for (auto [other, count] : ring.slice) {
+    cut.push_back(other.getValue());
+    all.emplace_back(other, builder.getI64IntegerAttr(count));
+  }
+  return makeMemory(type, slots, dropCuts(getInside(number), cut), all);
+}
+
 /// Makes the memory of one ring, and lends what others read of it. Kernels take
 /// parts of type `wide` where it is not null.
 LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
@@ -91,24 +105,11 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
     return failure();
   bool pulled = !ring.group.empty();
   auto local = cast<BufferType>(ring.own.getType());
-  int64_t number = cast<BlockArgument>(ring.buffer).getArgNumber();
   StringAttr axis = loop.getAxes().front();
-  SmallVector<StringRef> cut{axis.getValue()};
-  SmallVector<NamedAttribute> parts;
-  for (auto [other, count] : ring.slice) {
-    cut.push_back(other.getValue());
-    parts.emplace_back(other, builder.getI64IntegerAttr(count));
-  }
-  PlacementAttr others = dropCuts(getInside(number), cut);
   int64_t shards = countParts(ring.factors);
-  auto makeParts = [&](BufferType type, int64_t slots, int64_t count) {
-    SmallVector<NamedAttribute> all(parts);
-    all.emplace_back(axis, builder.getI64IntegerAttr(count));
-    return makeMemory(type, slots, others, all);
-  };
   bool isStrided = llvm::any_of(ring.factors, llvm::IsaPred<IntegerAttr>);
   if (isStrided || (pulled ? arrives : !ring.slice.empty())) {
-    ring.packed = makeParts(local, 1, shards);
+    ring.packed = makeRingMemory(ring, axis, local, 1, shards);
   } else if (pulled) {
     ring.lease = lend(ring.own, ring.group);
     leases.push_back(ring.lease);
@@ -122,11 +123,13 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
     moved *= ring.chunks;
     // A part of a shard lies together where nothing comes before its axis.
     if (each * ring.chunks > 1 && !isOutermost(local, axis))
-      ring.outgoing = makeParts(local, 1, moved);
+      ring.outgoing = makeRingMemory(ring, axis, local, 1, moved);
   }
-  ring.slots = makeParts(local, ring.numSlots * ring.chunks, moved);
+  ring.slots =
+      makeRingMemory(ring, axis, local, ring.numSlots * ring.chunks, moved);
   if (wide)
-    widened[ring.buffer] = ring.wide = makeParts(wide, 1, count);
+    widened[ring.buffer] = ring.wide =
+        makeRingMemory(ring, axis, wide, 1, count);
   rings[loop.getName()].push_back(ring);
   return success();
 }

@@ -253,7 +253,7 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
       Value made = traveller.outgoing ? traveller.outgoing : traveller.partial;
       Value leaving =
           getTravelTile(shifted, traveller, made, lastPart,
-                        traveller.outgoing ? Value() : step.nextSlot);
+                        traveller.outgoing ? Value() : step.leavingSlot);
       Value coming = getArrivalTile(shifted, moved, traveller, step);
       tokens.push_back(
           startExchange(shifted.level, leaving, to, coming, from, started));
@@ -261,8 +261,8 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
       if (!isWritten)
         fillWithIdentity(moved.store, i,
                          getTravelTile(shifted, traveller, traveller.partial,
-                                       step.part, step.slot));
-      Departure departure{traveller.partial, step.slot, turns.size() + 1,
+                                       step.part, step.madeSlot));
+      Departure departure{traveller.partial, step.madeSlot, turns.size() + 1,
                           isWritten};
       if (moved.staysHome) {
         departure.isLast = arith::XOrIOp::create(
@@ -323,7 +323,7 @@ void NestExpander::mergeTravel(const ShiftedLoop &shifted,
                            ? getTotalTile(shifted, traveller)
                            : getTravelTile(shifted, traveller,
                                            traveller.partial, step.part,
-                                           step.slot));
+                                           step.madeSlot));
       }
       merge(moved.store, came, sums);
     });
@@ -351,7 +351,7 @@ void NestExpander::narrowDepartures(const ShiftedLoop &shifted,
     for (const Traveller &traveller : moved.results)
       narrowTile(shifted, traveller,
                  getTravelTile(shifted, traveller, traveller.partial, step.part,
-                               step.slot),
+                               step.madeSlot),
                  step.part);
 }
 

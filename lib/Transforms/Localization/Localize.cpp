@@ -93,7 +93,7 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
                llvm::any_of(tile->second.extents,
                             [](const Extent &e) { return e.inPieces; });
       });
-      if (isa<ExchangeStartOp, AllReduceStartOp>(op))
+      if (isa<ExchangeStartOp, AllReduceStartOp, BroadcastStartOp>(op))
         for (Value operand : op.getOperands())
           if (isa<TileType>(operand.getType()))
             result = succeeded(result) ? checkWhole(&op, operand) : result;

@@ -128,7 +128,13 @@ class _Teller:
                     yield "start", "send", self.part(source), f"-> {event.to}"
                 if event.sender != event.rank and target.bytes:
                     yield "start", "receive", _name(target), f"<- {event.sender}"
-            case kind if kind in COLLECTIVES:
+            case "broadcast" if event.outputs[0].bytes:
+                if event.sender == event.rank:
+                    over = "over " + ", ".join(event.levels)
+                    yield "start", "broadcast", self.part(event.inputs[0]), over
+                else:
+                    yield "start", "receive", _name(event.outputs[0]), f"<- {event.sender}"
+            case kind if kind in COLLECTIVES - {"broadcast"}:
                 over = " over " + ", ".join(event.levels)
                 yield "start", kind, self.part(event.inputs[0]), over.strip()
             case "pull" if event.inputs[0].bytes:

@@ -12,7 +12,7 @@ from ..dsl.program import Boundary, Program
 from ..dsl.source import here, quote
 from ..errors import ProgramError, ScheduleError
 from .recipe import Call, format_recipe, parse_recipe
-from .step import OPS, call_of, shift_text
+from .step import OPS, call_of, shard_text, shift_text
 from .step import names as as_list
 
 if TYPE_CHECKING:
@@ -177,9 +177,36 @@ class Schedule:
                 )
         return self._add("shift", shift_text(loop, by, options))
 
-    def shard(self, buffer: str, axis: str, levels: str | Sequence[str]) -> Schedule:
-        """Let a buffer live cut along an axis, whatever the loops access."""
-        return self._add("shard", f"{quote(buffer)} along {quote(axis)} over {as_list(levels)}")
+    def shard(
+        self,
+        buffer: str,
+        axis: str,
+        levels: str | Sequence[str],
+        *,
+        reads: str = "gather",
+    ) -> Schedule:
+        """Let a buffer live cut along an axis, whatever the loops access.
+
+        Parameters
+        ----------
+        buffer
+            The buffer.
+        axis
+            One of its axes.
+        levels
+            One or several, the outermost first.
+        reads
+            How ranks come by what they need of each other's shards of an input:
+            ``"gather"`` (all of it, before the loops) or ``"broadcast"`` (one panel a step
+            of the loop over the axis, in the memory of two; a loop that is not cut gets the
+            fewest panels that refine all cuts so read).
+        """
+        if not reads.isidentifier():
+            raise ScheduleError(
+                f"cannot shard buffer '{buffer}': reads must be a word, got {reads!r}",
+                location=str(here()),
+            )
+        return self._add("shard", shard_text(buffer, axis, levels, reads))
 
     def replicate(self, buffer: str, level: str) -> Schedule:
         """Let a buffer live whole on every rank of a level."""

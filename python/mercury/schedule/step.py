@@ -8,7 +8,7 @@ from typing import Any
 from ..dsl.source import quote
 from .recipe import Call, Value
 
-__all__ = ["OPS", "call_of", "names", "shift_text"]
+__all__ = ["OPS", "call_of", "names", "shard_text", "shift_text"]
 
 # For each transform, its operands as arguments of the method of `Schedule`: those by
 # position, then those by keyword with their defaults.
@@ -32,15 +32,17 @@ OPS: dict[str, tuple[tuple[str, ...], dict[str, Value | None]]] = {
             "link": None,
         },
     ),
-    "shard": (("buffer", "axis", "levels"), {}),
+    "shard": (("buffer", "axis", "levels"), {"reads": "gather"}),
     "replicate": (("buffer", "level"), {}),
     "defer": (("buffer",), {"partial": None}),
     "split_level": (("level", "into"), {}),
 }
 
-_ENUMS: dict[str, tuple[str, ...]] = {
-    "reads": ("rotate", "pull"),
-    "results": ("travel", "deliver", "fetch"),
+# By transform and operand.
+_ENUMS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("shift", "reads"): ("rotate", "pull"),
+    ("shift", "results"): ("travel", "deliver", "fetch"),
+    ("shard", "reads"): ("gather", "broadcast"),
 }
 
 
@@ -66,40 +68,48 @@ def shift_text(loop: str, by: str | Sequence[str], options: Mapping[str, Any]) -
     return text
 
 
+def shard_text(
+    buffer: str, axis: str, levels: str | Sequence[str], reads: str = "gather"
+) -> str:
+    """Write the operands of a shard; a gather goes without saying."""
+    text = f"{quote(buffer)} along {quote(axis)} over {names(levels)}"
+    return text if reads == "gather" else f"{text} reads {reads}"
+
+
 def call_of(op: Any) -> Call:
     """Give the call that makes a `transform.commir` op."""
     name = op.operation.name.removeprefix("transform.commir.")
     attributes = op.operation.attributes
     positional, keywords = OPS[name]
-    args = [_value(attributes[key], key) for key in positional]
+    args = [_value(attributes[key], name, key) for key in positional]
     if name == "reorder":
         loops = args[0]
         args = loops if isinstance(loops, list) else [loops]
     kwargs: dict[str, Value] = {}
     for key, default in keywords.items():
-        value = _value(attributes[key], key) if key in attributes else default
+        value = _value(attributes[key], name, key) if key in attributes else default
         if value is not None and value != default:
             kwargs[key] = value
     return Call(name=name, args=args, kwargs=kwargs)
 
 
-def _value(attribute: Any, key: str) -> Value:
+def _value(attribute: Any, transform: str = "", key: str = "") -> Value:
     """Turn an attribute into a value of a recipe; a list of one is its element."""
     from .._mlir import ir  # noqa: PLC0415 (no work at import)
     from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
 
-    if key in _ENUMS:
+    if (transform, key) in _ENUMS:
         choice: int = ir.IntegerAttr(attribute).value
-        return _ENUMS[key][choice]
+        return _ENUMS[transform, key][choice]
     if isinstance(attribute, ir.StringAttr | ir.IntegerAttr):
         value: Value = attribute.value
         return value
     if isinstance(attribute, ir.TypeAttr):
         return str(attribute.value)
     if isinstance(attribute, ir.DictAttr):
-        return {entry.name: _value(entry.attr, "") for entry in attribute}
+        return {entry.name: _value(entry.attr) for entry in attribute}
     elements = list(ir.ArrayAttr(attribute))
     if key == "into":
         return {level: size for level, size in map(_mercury.level, elements)}
-    several = [_value(element, "") for element in elements]
+    several = [_value(element) for element in elements]
     return several[0] if len(several) == 1 else several

@@ -244,8 +244,8 @@ _TABLE = (
             [
                 f"parallelize(i, {_over(on.slow)})",
                 f"parallelize(j, {_over(on.fast)})",
-                f"shard(A, k, {_over(on.fast)})",
-                f"shard(B, k, {_over(on.slow)})",
+                f"shard(A, k, {_over(on.fast)}, reads=broadcast)",
+                f"shard(B, k, {_over(on.slow)}, reads=broadcast)",
             ],
         ),
     ),

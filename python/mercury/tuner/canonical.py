@@ -72,6 +72,7 @@ class _Plain:
     axes: tuple[tuple[tuple[str, tuple[str | int, ...]], ...], ...]  # of each nest
     loops: tuple[tuple[tuple[Any, ...], ...], ...]  # sequential ones of each nest
     buffers: tuple[tuple[str, tuple[Cut, ...], tuple[Cut, ...]], ...]
+    broadcast: tuple[tuple[str, str], ...]  # buffer, axis
     inputs: frozenset[str]
     patches: tuple[str, ...]
     deferred: tuple[tuple[str, str], ...]
@@ -91,6 +92,12 @@ class _Plain:
             buffers=tuple(
                 (name, _cuts(placed.boundary[name], sizes), _cuts(placed.inside[name], sizes))
                 for name in placed.inside
+            ),
+            broadcast=tuple(
+                (name, cut.axis)
+                for name, axes in placed.broadcast.items()
+                for cut in _cuts(placed.inside[name], sizes)
+                if cut.axis in axes
             ),
             inputs=placed.inputs,
             patches=placed.patches,
@@ -181,6 +188,7 @@ class _Plain:
             ),
             loops=self.loops,
             buffers=tuple((name, fold_cuts(a), fold_cuts(b)) for name, a, b in self.buffers),
+            broadcast=self.broadcast,
             inputs=self.inputs,
             patches=self.patches,
             deferred=self.deferred,
@@ -227,6 +235,7 @@ class _Plain:
                 for nest in self.loops
             ),
             tuple((name, cuts(a), cuts(b)) for name, a, b in self.buffers),
+            self.broadcast,
             self.patches,
             self.deferred,
         )
@@ -257,9 +266,12 @@ def _nest(
         if loop.levels:
             for axis, own in placed.levels_of_axes(loop).items():
                 factors[axis] += own
-        if loop.parts == 1 or (loop.levels and not loop.shift):
+        parts = loop.parts
+        if parts == 1 and loop is placed.walker(nest, loop.axes[0]):
+            parts = placed.panels(loop.axes[0])
+        if parts == 1 or (loop.levels and not loop.shift):
             continue
-        loops.append((loop.axes, loop.parts, *_shift(placed, loop, sizes)))
+        loops.append((loop.axes, parts, *_shift(placed, loop, sizes)))
         for axis in loop.axes:
             factors[axis].append(-len(loops))
     return (

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import lcm, prod
 from typing import Any, TypeVar
 
 from ..errors import ScheduleError
@@ -74,6 +75,8 @@ class Placed:
         The loops of each nest, outermost first.
     boundary, inside
         For each buffer, its cuts outside the program and inside.
+    broadcast
+        For each buffer, the axes along which loops read it panel by panel.
     patches
         The implementation of each kernel, in order; empty where none was picked.
     deferred
@@ -88,6 +91,7 @@ class Placed:
     nests: tuple[tuple[Loop, ...], ...]
     boundary: dict[str, tuple[Cut, ...]]
     inside: dict[str, tuple[Cut, ...]]
+    broadcast: dict[str, tuple[str, ...]]
     patches: tuple[str, ...]
     deferred: tuple[tuple[str, str], ...] = ()
 
@@ -111,6 +115,22 @@ class Placed:
                 found[axis] += (levels[0],)
                 ranks *= self.size(levels.pop(0))
         return found
+
+    def walker(self, nest: tuple[Loop, ...], axis: str) -> Loop | None:
+        """Give the loop that walks the panels of an axis: its outermost cut, or loop."""
+        alone = [loop for loop in nest if loop.axes == (axis,) and not loop.levels]
+        return next((loop for loop in alone if loop.parts > 1), next(iter(alone), None))
+
+    def panels(self, axis: str) -> int:
+        """Give into how many parts the buffers that are broadcast along an axis cut it."""
+        return lcm(
+            *(
+                prod(self.size(level) for level in cut.levels)
+                for name, axes in self.broadcast.items()
+                for cut in self.inside[name]
+                if axis == cut.axis and axis in axes
+            )
+        )
 
     def moved(self, loop: Loop) -> dict[str, tuple[str, ...]]:
         """Give the buffers that a shifted loop makes move, each with the levels.
@@ -154,14 +174,15 @@ def read_placed(schedule: Schedule) -> Placed:
     deferred: list[tuple[str, str]] = []
     boundary: dict[str, tuple[Cut, ...]] = {}
     inside: dict[str, tuple[Cut, ...]] = {}
+    broadcast: dict[str, tuple[str, ...]] = {}
     for op in module.body.operations:
         if op.operation.name == "commir.mesh":
             levels = tuple(map(_mercury.level, op.levels))
         if op.operation.name != "commir.program":
             continue
         for binding in op.bindings:
-            name, at, within = _binding(str(binding))
-            boundary[name], inside[name] = at, within
+            name, at, within, panels = _binding(str(binding))
+            boundary[name], inside[name], broadcast[name] = at, within, panels
         for nest in op.body.blocks[0].operations:
             nests.append(tuple(_loop(str(loop)) for loop in nest.loops))
             body = list(nest.operation.regions[0].blocks[0].operations)
@@ -175,14 +196,18 @@ def read_placed(schedule: Schedule) -> Placed:
         nests=tuple(nests),
         boundary=boundary,
         inside=inside,
+        broadcast=broadcast,
         patches=tuple(patches),
         deferred=tuple(sorted(deferred)),
     )
 
 
+_Binding = tuple[str, tuple[Cut, ...], tuple[Cut, ...], tuple[str, ...]]
+
+
 # Thousands of schedules have few different loops and bindings between them.
 @functools.lru_cache(maxsize=1 << 16)
-def _binding(text: str) -> tuple[str, tuple[Cut, ...], tuple[Cut, ...]]:
+def _binding(text: str) -> _Binding:
     return _Text(text, "#commir.binding").binding()
 
 
@@ -279,18 +304,19 @@ class _Text:
         self._take("[")
         return self._list(self._cut, "]")
 
-    def binding(self) -> tuple[str, tuple[Cut, ...], tuple[Cut, ...]]:
-        """Read the name of a buffer, its boundary and its inside placement."""
+    def binding(self) -> _Binding:
+        """Read the name of a buffer, its boundary, its inside, and what is broadcast."""
         name = self._name()
         found: dict[str, tuple[Cut, ...]] = {"at": (), "inside": ()}
+        names: dict[str, tuple[str, ...]] = {"broadcast": ()}
         while not self._accept(">"):
             keyword = self._name()
-            if keyword == "replicate":
+            if keyword in ("replicate", "broadcast"):
                 self._take("[")
-                self._list(self._name, "]")
+                names[keyword] = self._list(self._name, "]")
             else:
                 found[keyword] = self._placement()
-        return name, found["at"], found["inside"]
+        return name, found["at"], found["inside"], names["broadcast"]
 
     def loop(self) -> Loop:
         """Read a loop."""

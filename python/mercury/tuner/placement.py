@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -12,7 +12,16 @@ from .arrangement import Arrangement, Ring, parts_of
 from .facts import Facts, Group
 from .widths import DTYPE_BYTES
 
-__all__ = ["MOVES", "WHOLE", "Operands", "Style", "operands", "place_calls", "placements"]
+__all__ = [
+    "MOVES",
+    "WHOLE",
+    "Operands",
+    "Style",
+    "operands",
+    "place_calls",
+    "placements",
+    "walked",
+]
 
 # What a group does on a level: nothing to choose, moved by a ring, whole, or cut along an
 # axis (its name).
@@ -67,14 +76,62 @@ def _fits(
     group: Group, choice: Sequence[str], levels: Sequence[str], sizes: Mapping[str, int]
 ) -> bool:
     return all(
-        prod(sizes[level] for level, place in zip(levels, choice, strict=True) if place == axis)
-        <= max(extent, 1)
+        _shards(axis, choice, levels, sizes) <= max(extent, 1)
         for axis, extent in group.axes.items()
     )
 
 
-def place_calls(facts: Facts, arrangement: Arrangement, places: Places) -> list[Call]:
-    """Give the steps that say where buffers live; what follows from the loops needs none."""
+def _shards(
+    axis: str, places: Sequence[str], levels: Iterable[str], sizes: Mapping[str, int]
+) -> int:
+    return prod(
+        sizes[level] for level, place in zip(levels, places, strict=True) if place == axis
+    )
+
+
+def walked(
+    facts: Facts, arrangement: Arrangement, places: Places, sizes: Mapping[str, int]
+) -> frozenset[str]:
+    """Give the axes of which several inputs come from elsewhere, for loops over several axes.
+
+    Panels of them can be broadcast. What comes for one loop alone, a ring brings as well. Nor
+    are there panels of an axis that is spread, or where a ring has parts that are none.
+    """
+    rings = {
+        axis: [e for e in own if isinstance(e, Ring)]
+        for axis, own in arrangement.entries.items()
+    }
+    found: dict[str, set[tuple[tuple[str, ...], str]]] = {}
+    unfit = set(arrangement.owners.values())
+    for group, own in zip(facts.groups, places, strict=True):
+        if group.output:
+            continue
+        for (level, owner), place in zip(arrangement.owners.items(), own, strict=True):
+            axis = arrangement.ring_on(level) if place == MOVES else place
+            if axis in group.axes:
+                found.setdefault(axis, set()).add((group.buffers, owner))
+        for axis in group.axes:
+            shards = _shards(axis, own, arrangement.owners, sizes)
+            if any(parts_of(ring, sizes) % shards for ring in rings.get(axis, [])[:1]):
+                unfit.add(axis)
+    return frozenset(
+        axis
+        for axis, reads in found.items()
+        if axis not in unfit and all(len(set(each)) > 1 for each in zip(*reads, strict=True))
+    )
+
+
+def place_calls(
+    facts: Facts,
+    arrangement: Arrangement,
+    places: Places,
+    *,
+    panels: frozenset[str] = frozenset(),
+) -> list[Call]:
+    """Give the steps that say where buffers live; what follows from the loops needs none.
+
+    Inputs are broadcast along the axes ``panels``.
+    """
     calls = []
     levels = list(arrangement.owners)
     for group, own in zip(facts.groups, places, strict=True):
@@ -85,7 +142,9 @@ def place_calls(facts: Facts, arrangement: Arrangement, places: Places) -> list[
                 ]
                 if over:
                     one = over[0] if len(over) == 1 else over
-                    calls.append(Call(name="shard", args=[buffer, axis, one]))
+                    broadcast = axis in panels and not group.output
+                    kwargs: dict[str, Value] = {"reads": "broadcast"} if broadcast else {}
+                    calls.append(Call(name="shard", args=[buffer, axis, one], kwargs=kwargs))
             for level, place in zip(levels, own, strict=True):
                 # Without a ring a buffer is whole by itself; a reduced one is told so, as
                 # the methods that people write say it.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..dsl.source import quote
 from ..schedule import Schedule
 from ..schedule.recipe import Call
-from ..schedule.step import OPS, names, shift_text
+from ..schedule.step import OPS, names, shard_text, shift_text
 
 __all__ = ["apply"]
 
@@ -47,7 +47,9 @@ def _operands(call: Call) -> str:
         case "reorder", _:
             return _names([first, *rest])
         case "shard", [axis, over]:
-            return f"{quote(str(first))} along {quote(str(axis))} over {_names(over)}"
+            levels = [str(level) for level in over] if isinstance(over, list) else str(over)
+            reads = str(call.kwargs.get("reads", "gather"))
+            return shard_text(str(first), str(axis), levels, reads)
         case "defer", []:
             partial = call.kwargs.get("partial")
             return quote(str(first)) + (f" partial {partial}" if partial else "")

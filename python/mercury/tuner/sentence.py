@@ -11,7 +11,8 @@ __all__ = ["is_plain", "sentence"]
 
 def is_plain(placed: Placed) -> bool:
     """Whether nothing moves but by collectives before and after the loops."""
-    return all(loop.shift is None for nest in placed.nests for loop in nest)
+    staggered = any(loop.shift is not None for nest in placed.nests for loop in nest)
+    return not staggered and not any(placed.broadcast.values())
 
 
 def sentence(placed: Placed) -> str:
@@ -74,6 +75,7 @@ def _rest(placed: Placed) -> Iterator[str]:
         for level in loop.shift.levels
     }
     gathered: dict[str, list[str]] = {}
+    panels: dict[str, list[str]] = {}
     shared: dict[str, list[str]] = {}
     whole: dict[str, list[str]] = {}
     moved: list[str] = []
@@ -89,12 +91,14 @@ def _rest(placed: Placed) -> Iterator[str]:
                 continue
             if name in placed.inputs:
                 if axis is not None:
-                    gathered.setdefault(level, []).append(name)
+                    found = panels if axis in placed.broadcast[name] else gathered
+                    found.setdefault(level, []).append(name)
             else:
                 (whole if axis is None else shared).setdefault(level, []).append(name)
         if placed.boundary[name] != cuts:
             moved.append(name)
     for found, text in (
+        (panels, "broadcast panel by panel, under the work, over"),
         (gathered, "gathered over"),
         (whole, "merged on every rank of"),
         (shared, "merged and shared out over"),

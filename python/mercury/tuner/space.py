@@ -19,6 +19,7 @@ Some schedules are legal and not here, each because another one is as good on an
 - what is read where it lies, and results that are sent: who reads it there can read them;
 - a ring in slices of its buffers that cannot read the next one meanwhile, as one that sends,
   one of several, or in chunks, or whose slices do not lie together;
+- panels of what one loop alone needs: a ring brings that as well;
 - a merge that waits where it can gain nothing; see `mercury.tuner.deferral`.
 
 Options leave out more, by default: loops of blocks inside a rank, other implementations of
@@ -43,7 +44,7 @@ from .canonical import family, fingerprint
 from .deferral import deferrals
 from .facts import Facts
 from .placed import Placed, read_placed
-from .placement import Style, operands, place_calls, placements
+from .placement import Style, operands, place_calls, placements, walked
 from .script import apply
 from .steps import loop_calls, ring_calls
 
@@ -278,11 +279,16 @@ class Space:
                 continue
             for places in placements(facts, arrangement, sizes):
                 where = place_calls(facts, arrangement, places)
+                axes = walked(facts, arrangement, places, sizes)
+                panels = place_calls(facts, arrangement, places, panels=axes)
                 for how in operands(facts, arrangement, places, sizes, links, self._styles):
                     if arrangement.in_slices and not all(each.reads_ahead for each in how):
                         continue
-                    steps = [*where, *ring_calls(arrangement, loops, how)]
-                    yield from self._finished(arranged, steps)
+                    rings = ring_calls(arrangement, loops, how)
+                    yield from self._finished(arranged, [*where, *rings])
+                    whole = all(each.style.chunks == 1 for each in how)
+                    if panels != where and whole and not arrangement.in_slices:
+                        yield from self._finished(arranged, [*panels, *rings])
 
     def _deferred(
         self, schedule: Schedule, placed: Placed, links: Mapping[str, str], eager: str

@@ -143,17 +143,30 @@ class _Buffer:
             if not foreign:
                 continue
             if _ring_on(loops, cut.axis, foreign[0]) is None:
-                # All of the cut is gathered, its last level first.
-                gathered = held
+                # All of the cut is gathered, its last level first; or it comes in panels.
+                runs, pieces = self._panels(loops, cut)
+                gathered = held / (pieces or 1)
                 for level in reversed(levels):
-                    size = self.sizes[level]
-                    yield self._transfer("R2", level, "collective", gathered, size - 1, False)
+                    size, count = self.sizes[level], runs * (pieces or 1)
+                    hidden = pieces > 0
+                    yield self._transfer(
+                        "R2", level, "collective", gathered, (size - 1) * count, hidden
+                    )
                     gathered *= size
                 continue
             for level in foreign:
                 ring = _ring_on(loops, cut.axis, level)
                 if ring is not None:
                     yield from self._rotating(loops, ring, level, held)
+
+    def _panels(self, loops: tuple[Loop, ...], cut: Cut) -> tuple[int, int]:
+        """How often the panels of a cut come, and how many of them a shard is; 0 if none."""
+        walker = self.placed.walker(loops, cut.axis)
+        if cut.axis not in self.placed.broadcast[self.buffer.name] or walker is None:
+            return 1, 0
+        panels = walker.parts if walker.parts > 1 else self.placed.panels(cut.axis)
+        shards = prod(self.sizes.get(level, 1) for level in cut.levels)
+        return self._runs(loops, walker, self.axes), panels // shards
 
     def _rotating(
         self, loops: tuple[Loop, ...], ring: Loop, level: str, held: float
@@ -169,7 +182,7 @@ class _Buffer:
             # Parts come straight from their owners: those of another group of this level
             # all over it, and none of them again over a faster one.
             for other in loops:
-                if other is not ring and other.shift is not None and other.axes == ring.axes:
+                if other is not ring and other.axes == ring.axes and self._moves(other):
                     outer = loops.index(other) < loops.index(ring)
                     runs = runs // other.parts if outer else runs * other.parts
         if shift.offset % ring.parts:
@@ -183,16 +196,20 @@ class _Buffer:
         """How often a ring turns: once for each step of the loops around it.
 
         A loop around it over an axis in ``slices`` moves a slice a time, which is the same
-        sum, unless it is a ring over the same axis.
+        sum, unless it is a ring over the same axis that moves the buffer, too.
         """
         return prod(
             loop.parts
             for loop in loops[: loops.index(ring)]
             if not loop.levels
-            and (
-                not set(loop.axes) & slices
-                or (loop.shift is not None and loop.axes == ring.axes)
-            )
+            and (not set(loop.axes) & slices or (loop.axes == ring.axes and self._moves(loop)))
+        )
+
+    def _moves(self, loop: Loop) -> bool:
+        """Whether the buffer is cut over levels that stagger a loop over its axis."""
+        return loop.shift is not None and any(
+            cut.axis in loop.axes and set(cut.levels) & set(loop.shift.levels)
+            for cut in self.placed.inside[self.buffer.name]
         )
 
     def _slices(self, loops: tuple[Loop, ...], ring: Loop) -> frozenset[str]:

@@ -181,6 +181,19 @@ commir.program @program on @mesh axes(i = 8, j = 6) inputs(%A: !commir.buffer<[i
 
 // -----
 
+// CONSTRAINT: program.broadcast
+commir.mesh @mesh(node = 2, gpu = 4)
+// expected-error@below {{what is broadcast must be an input, along an axis that it is sharded on, 'A' along 'j' is not}}
+commir.program @program on @mesh axes(i = 8, j = 6) inputs(%A: !commir.buffer<[i, j], f32> shard [i -> gpu] broadcast [j]) outputs() {}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 4)
+// expected-error@below {{what is broadcast must be an input, along an axis that it is sharded on, 'A' along 'i' is not}}
+commir.program @strided on @mesh axes(i = 8, j = 6) inputs(%A: !commir.buffer<[i, j], f32> shard [i -> (2, gpu)] broadcast [i]) outputs() {}
+
+// -----
+
 // CONSTRAINT: program.output
 commir.mesh @mesh(node = 2, gpu = 4)
 // expected-error@below {{output 'A' must be stored to}}
@@ -357,6 +370,38 @@ commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[i], f32>) outputs() {
   // expected-error@below {{the shift's via must move an input by rotate or pull, an output by travel, deliver or fetch, 'A' is an input and has travel}}
   commir.for i of 4 parallel(gpu), k of 4 shift(by i on gpu, via {A = "travel"}) {
+  }
+}
+
+// -----
+
+// CONSTRAINT: for.broadcast-level
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[k], f32> shard [k -> gpu] broadcast [k]) outputs() {
+  // expected-error@below {{loop 'k' must not be parallel or shifted over a level that its axis is broadcast on, 'gpu' of 'A'}}
+  commir.for k of 4 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[k], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @shifted on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[k], f32> shard [k -> gpu] broadcast [k]) outputs() {
+  // expected-error@below {{loop 'k' must not be parallel or shifted over a level that its axis is broadcast on, 'gpu' of 'A'}}
+  commir.for i of 4 parallel(gpu), k of 4 shift(by i on gpu) {
+    %a = commir.load %A : !commir.buffer<[k], f32>
+  }
+}
+
+// -----
+
+// CONSTRAINT: for.broadcast-parts
+commir.mesh @mesh(node = 2, gpu = 4)
+commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[k], f32> shard [k -> gpu] broadcast [k]) outputs() {
+  // expected-error@below {{the outermost cut of an axis must be a multiple of the shards that are broadcast along it, 4 of 'A', got 2 in loop 'k_outer'}}
+  commir.for k_outer in k of 2, k_inner in k of 4 {
+    %a = commir.load %A : !commir.buffer<[k], f32>
   }
 }
 

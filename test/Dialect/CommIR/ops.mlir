@@ -298,7 +298,7 @@ commir.program @user_merge on @cluster axes(i = 8, j = 6)
 
 // CHECK: module @attributes attributes
 // CHECK-SAME: test.axis = #commir.axis<sq = 64 zigzag>
-// CHECK-SAME: test.binding = #commir.binding<K at [sk -> gpu] shard [h -> gpu] replicate [node] inside [h -> gpu]>
+// CHECK-SAME: test.binding = #commir.binding<K at [sk -> gpu] shard [h -> gpu] replicate [node] broadcast [h] inside [h -> gpu]>
 // CHECK-SAME: test.cut = #commir.cut<sk -> (4, gpu) striped(8)>
 // CHECK-SAME: test.dim = #commir.dim<h/4>
 // CHECK-SAME: test.dim_constant = #commir.dim<128>
@@ -313,7 +313,7 @@ commir.program @user_merge on @cluster axes(i = 8, j = 6)
 // CHECK-SAME: test.token = !commir.token
 builtin.module @attributes attributes {
   test.axis = #commir.axis<sq = 64 zigzag>,
-  test.binding = #commir.binding<K at [sk -> gpu] shard [h -> gpu] replicate [node] inside [h -> gpu]>,
+  test.binding = #commir.binding<K at [sk -> gpu] shard [h -> gpu] replicate [node] broadcast [h] inside [h -> gpu]>,
   test.cut = #commir.cut<sk -> (4, gpu) striped(8)>,
   test.dim = #commir.dim<h/4>,
   test.dim_constant = #commir.dim<128>,

@@ -335,11 +335,14 @@ NcclResult ncclAllReduce(const void *src, void *dst, size_t count, int type,
 }
 NcclResult ncclBroadcast(const void *src, void *dst, size_t count, int type,
                          int root, Communicator communicator, Stream stream) {
+  int self = communicator->member->rank;
+  bool inPlace = self == root && src == dst;
   ncclGroupStart();
-  if (communicator->member->rank == root)
-    for (int peer = 0; peer < communicator->member->ranks; ++peer)
+  for (int peer = 0; self == root && peer < communicator->member->ranks; ++peer)
+    if (peer != self || !inPlace)
       ncclSend(src, count, type, peer, communicator, stream);
-  ncclRecv(dst, count, type, root, communicator, stream);
+  if (!inPlace)
+    ncclRecv(dst, count, type, root, communicator, stream);
   return ncclGroupEnd();
 }
 

@@ -48,10 +48,11 @@ static void testRing(int64_t ranks, bool uneven) {
 }
 
 /// Of three members, with parts of 16, 16 and 12 bytes in slots of 16, of
-/// floats: reduced and scattered, reduced for all, dealt out and broadcast.
+/// floats: reduced and scattered, reduced for all, dealt out, and broadcast, to
+/// other memory and in place.
 static int32_t collectives(mercury_rt_context *context, void *const *buffers) {
   const int64_t parts[] = {16, 16, 12};
-  int64_t self = mercury_rt_group_rank(context, 0), tokens[4];
+  int64_t self = mercury_rt_group_rank(context, 0), tokens[5];
   int64_t own[] = {parts[self], parts[self], parts[self]};
   CHECK(mercury_rt_all_reduce_start(context, 0, buffers[0], buffers[2], 48,
                                     MERCURY_RT_F32, MERCURY_RT_MAX,
@@ -60,7 +61,9 @@ static int32_t collectives(mercury_rt_context *context, void *const *buffers) {
                                     buffers[3], 16, own, &tokens[2]));
   CHECK(mercury_rt_broadcast_start(context, 0, 2, buffers[0], buffers[4], 48,
                                    &tokens[3]));
-  for (int i = 1; i < 4; ++i)
+  CHECK(mercury_rt_broadcast_start(context, 0, 1, buffers[5], buffers[5], 48,
+                                   &tokens[4]));
+  for (int i = 1; i < 5; ++i)
     CHECK(mercury_rt_wait(context, tokens[i]));
   // Last, as it leaves the own slot undefined.
   CHECK(mercury_rt_reduce_scatter_start(context, 0, buffers[0], 16, buffers[1],
@@ -73,19 +76,22 @@ static void testCollectives() {
   CudaJob job({{"gpu", 3}});
   job.makeCommunicators();
   job.run([](mercury_rt_context *context, int64_t rank) {
-    Bytes src(48), sum(16, -1), most(48), dealt(48, -1), root(48);
-    void *buffers[] = {src.data, sum.data, most.data, dealt.data, root.data};
+    Bytes src(48), sum(16, -1), most(48), dealt(48, -1), root(48), inPlace(48);
+    void *buffers[] = {src.data,   sum.data,  most.data,
+                       dealt.data, root.data, inPlace.data};
     auto at = [](const Bytes &bytes, int64_t i) {
       return static_cast<float *>(bytes.data)[i];
     };
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < 12; ++i)
         static_cast<float *>(src.data)[i] = round + 100 * rank + i;
+      std::memcpy(inPlace.data, src.data, 48);
       CHECK(mercury_rt_cuda_run(context, collectives, buffers, nullptr));
       CHECK(mercury_rt_cuda_synchronize(context));
       for (int64_t i = 0; i < 12; ++i) {
         EXPECT(at(most, i) == round + 200 + i);
         EXPECT(at(root, i) == round + 200 + i);
+        EXPECT(at(inPlace, i) == round + 100 + i);
         bool given = i % 4 < (rank == 2 ? 3 : 4);
         if (given)
           EXPECT(at(dealt, i) == round + 100 * (i / 4) + 4 * rank + i % 4);

@@ -205,7 +205,8 @@ MERCURY_RT_EXPORT int32_t mercury_rt_all_to_all_start(
     int64_t recv_slot_bytes, const int64_t *recv_bytes, int64_t *token);
 
 /** Starts to bring `bytes` bytes at `src` of member `root` of the group to
-   `dst` on every member, the root included. `src` of the others is not used. */
+   `dst` on every member, the root included, where it may be `src`. `src` of
+   the others is not used. */
 MERCURY_RT_EXPORT int32_t mercury_rt_broadcast_start(
     mercury_rt_context *context, int64_t group, int64_t root, const void *src,
     void *dst, int64_t bytes, int64_t *token);

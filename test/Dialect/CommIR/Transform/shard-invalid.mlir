@@ -157,3 +157,70 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @panels_do_not_fit_a_cut on @mesh axes(b = 2, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {
+      %k = commir.load %K : !commir.buffer<[b, sk, h], f32>
+    }
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    transform.commir.tile "sk" into 6 in %program : !transform.any_op
+    // expected-error@below {{cannot shard buffer 'K' along 'sk' over 'gpu': the outermost cut of an axis must be a multiple of the shards that are broadcast along it, 4 of 'K', got 6 in loop 'sk_outer'}}
+    transform.commir.shard "K" along "sk" over ["gpu"] reads broadcast in %program : !transform.any_op
+    transform.yield
+  }
+}
+
+// -----
+
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @a_cut_does_not_fit_the_panels on @mesh axes(b = 2, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {
+      %k = commir.load %K : !commir.buffer<[b, sk, h], f32>
+    }
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    transform.commir.shard "K" along "sk" over ["gpu"] reads broadcast in %program : !transform.any_op
+    // expected-error@below {{cannot tile loop 'sk': the outermost cut of an axis must be a multiple of the shards that are broadcast along it, 4 of 'K', got 6 in loop 'sk_outer'}}
+    transform.commir.tile "sk" into 6 in %program : !transform.any_op
+    transform.yield
+  }
+}
+
+// -----
+
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @broadcasts_do_not_rotate on @mesh axes(b = 2, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {
+      %k = commir.load %K : !commir.buffer<[b, sk, h], f32>
+    }
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    transform.commir.shard "K" along "sk" over ["gpu"] reads broadcast in %program : !transform.any_op
+    transform.commir.parallelize "sq" over ["gpu"] in %program : !transform.any_op
+    // expected-error@below {{cannot shift loop 'sk' by 'sq': loop 'sk' must not be parallel or shifted over a level that its axis is broadcast on, 'gpu' of 'K'}}
+    transform.commir.shift "sk" by ["sq"] in %program : !transform.any_op
+    transform.yield
+  }
+}

@@ -114,3 +114,25 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+// How it is read is remembered with the axis; another shard of it leaves that as it is.
+// CHECK-LABEL: commir.program @read_by_broadcast
+// CHECK: %K: !commir.buffer<[b, sk, h], f32> shard [sk -> gpu, h -> node] broadcast [sk])
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  commir.program @read_by_broadcast on @mesh axes(b = 2, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {}
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    // CHECK: transform.commir.shard "K" along "sk" over ["gpu"] reads broadcast in
+    transform.commir.shard "K" along "sk" over ["gpu"] reads broadcast in %program : !transform.any_op
+    transform.commir.shard "K" along "h" over ["node"] in %program : !transform.any_op
+    transform.yield
+  }
+}

@@ -1,0 +1,137 @@
+//===- Broadcast.cpp - Rule R2: one panel a step --------------------------===//
+//
+// Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a schedule broadcasts is not gathered before the loops: the loop over
+// its axis walks panels, and at each step all ranks of the group work on the
+// same one while its owner of the next sends that to all. It takes the memory
+// of two panels in place of the whole.
+//
+// A panel lies within a shard of every buffer that is broadcast along the axis:
+// the panels are the coarsest cut that refines all of theirs, or what the
+// schedule cut the loop into.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Placement.h"
+#include "lib/Transforms/Expansion/NestExpander.h"
+#include "lib/Transforms/LayoutBuilder.h"
+#include "llvm/ADT/MapVector.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::commir;
+
+/// Cuts the loops into panels that the schedule left whole.
+void NestExpander::cutPanels() {
+  llvm::MapVector<StringAttr, int64_t> panels;
+  for (LoadOp load : nest.getBody().getOps<LoadOp>()) {
+    int64_t buffer = cast<BlockArgument>(load.getBuffer()).getArgNumber();
+    BindingAttr binding = program.getBinding(buffer);
+    for (StringAttr axis : binding.getBroadcast()) {
+      int64_t shards =
+          countParts(getFactors(mesh, binding.getShard().getCut(axis)));
+      int64_t &number = panels.try_emplace(axis, 1).first->second;
+      number = std::lcm(number, shards);
+    }
+  }
+  for (LoopAttr &loop : loops) {
+    StringAttr axis = loop.getAxes().front();
+    if (!panels.contains(axis) || nest.getParts(axis) != 1 || loop.isParallel())
+      continue;
+    loop =
+        LoopAttr::get(nest.getContext(), loop.getName(), loop.getAxes(),
+                      panels.lookup(axis), loop.getLevels(), loop.getShift());
+    panels.erase(axis); // the outermost
+  }
+  nest.setLoopsAttr(
+      builder.getArrayAttr(SmallVector<Attribute>(loops.begin(), loops.end())));
+}
+
+/// What is not read panel by panel, though the schedule says so, is refused.
+LogicalResult NestExpander::refuseBroadcast(int64_t buffer) {
+  if (program.getBinding(buffer).getBroadcast().empty())
+    return success();
+  return needsRule("R2 by broadcast", "'" + getName(buffer) +
+                                          "' moves as a whole, to where the "
+                                          "loops use it");
+}
+
+LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut) {
+  StringAttr axis = builder.getStringAttr(cut.getAxis());
+  auto loop = llvm::find_if(loops, [&](LoopAttr each) {
+    return each.isOver(axis) && each.getParts() != 1;
+  });
+  if (loop == loops.end() || loop->isParallel())
+    return needsRule("R2 by broadcast",
+                     "no loop walks '" + axis.getValue() +
+                         "' in sequence outside those in parallel");
+  Value argument = program.getBody().getArgument(buffer);
+  Ring ring{argument, memory[argument], getFactors(mesh, cut)};
+  for (Attribute level : ring.factors)
+    ring.group.push_back(cast<StringAttr>(level));
+  if (isStriped(axis) && loop->getParts() != countParts(ring.factors))
+    return needsRule("R2 by broadcast",
+                     "a striped shard is no union of panels");
+  ShiftAttr shift = loop->getShift();
+  Type type = getElementType(ring.own);
+  if (shift && (shift.getChunks() != 1 || getLinkType(*loop, type) != type))
+    return needsRule("R2 by broadcast", "'" + loop->getName() +
+                                            "' moves parts in chunks or over "
+                                            "a narrower link");
+  if (failed(findSlice(*loop, ring)))
+    return failure();
+  ring.slots = makeRingMemory(ring, axis, cast<BufferType>(ring.own.getType()),
+                              /*slots=*/2, loop->getParts());
+  rings[loop->getName()].push_back(ring);
+  return success();
+}
+
+/// Starts to bring a panel from its owner to all of the group. What does not
+/// lie together in the owner's shard, the owner packs into its own slot first.
+Value NestExpander::startBroadcast(const ShiftedLoop &shifted,
+                                   const Ring &member, Value panel, Value slot,
+                                   Value when) {
+  Location loc = nest.getLoc();
+  int64_t each = shifted.parts / countParts(member.factors);
+  Value root = panel, rank, own;
+  if (each != 1)
+    root = arith::DivUIOp::create(builder, loc, panel, constant(each));
+  for (StringAttr level : member.group)
+    rank = rank ? add(mul(rank, mesh.getLevelSize(level)), getRank(level))
+                : getRank(level);
+  auto tileOf = [&](Value memory, Value part, Value slot) {
+    return getTileAt(
+        memory, getMoved(member, shifted.axis, {part, shifted.parts}), slot);
+  };
+  Value target = tileOf(member.slots, panel, slot), source = target;
+  bool liesTogether =
+      member.slice.empty() &&
+      (each == 1 ||
+       (isOutermost(cast<BufferType>(member.own.getType()), shifted.axis) &&
+        getPieces(program.getAxis(shifted.axis), shifted.parts) == 1));
+  if (liesTogether) {
+    // The same panel of each shard: only the owner's is read.
+    own = rank;
+    if (each != 1)
+      own = add(mul(rank, each),
+                arith::RemUIOp::create(builder, loc, panel, constant(each)));
+    source = tileOf(member.own, own, {});
+  } else {
+    Value packs = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        root, rank);
+    packs = arith::AndIOp::create(builder, loc, packs, when);
+    whenTrue(packs, [&] {
+      Value panelOfOwn = tileOf(member.own, panel, {});
+      CopyOp::create(builder, loc, panelOfOwn, target);
+    });
+  }
+  ++transfers;
+  SmallVector<Attribute> group(member.group.begin(), member.group.end());
+  return BroadcastStartOp::create(
+      builder, loc, TokenType::get(nest.getContext()), source, target, root,
+      builder.getArrayAttr(group), when);
+}
