@@ -174,14 +174,14 @@ commir.program @matmul.source on @mesh axes(i = 4, j = 4, k = 2)
   }
 }
 func.func @broadcasts_in_place(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32
-    attributes {commir.arena_bytes = 192, commir.mesh = @mesh, commir.source = @matmul.source} {
+    attributes {commir.local_bytes = 192, commir.mesh = @mesh, commir.source = @matmul.source} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   %c64 = arith.constant 64 : index
   %always = arith.constant true
   %rank = commir.group_rank "gpu"
-  %arena = commir.memory arena : memref<?xi8>
+  %arena = commir.memory local : memref<?xi8>
   %A = commir.memory argument 0 : memref<?xi8>
   %B = commir.memory argument 1 : memref<?xi8>
   %C = commir.memory argument 2 : memref<?xi8>
