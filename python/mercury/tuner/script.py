@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..dsl.source import quote
 from ..schedule import Schedule
 from ..schedule.recipe import Call
-from ..schedule.step import OPS, names, shift_text
+from ..schedule.step import OPS, into_text, names, shift_text
 
 __all__ = ["apply"]
 
@@ -40,14 +40,16 @@ def apply(schedule: Schedule, calls: Sequence[Call]) -> Schedule:
 def _operands(call: Call) -> str:
     first, *rest = call.args
     match call.name, rest:
-        case "tile", [int(parts)]:
-            return f"{quote(str(first))} into {parts}"
+        case "tile", [int(into) | list(into)]:
+            return f"{quote(str(first))} into {into_text(into)}"
         case "parallelize", [over]:
             return f"{quote(str(first))} over {_names(over)}"
         case "reorder", _:
             return _names([first, *rest])
         case "shard", [axis, over]:
             return f"{quote(str(first))} along {quote(str(axis))} over {_names(over)}"
+        case "overlap", []:
+            return quote(str(first))
         case "defer", []:
             partial = call.kwargs.get("partial")
             return quote(str(first)) + (f" partial {partial}" if partial else "")
