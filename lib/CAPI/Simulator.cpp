@@ -133,9 +133,13 @@ MercurySpan mercurySimulationGetSpan(MercuryWorkload workload,
                                      intptr_t number) {
   const Span &span = unwrap(simulation).spans[number];
   const Site &site = unwrap(workload).sites[span.site];
+  static constexpr StringLiteral kNumbers[commir::kMaxLanes] = {
+      "", "1", "2", "3", "4", "5", "6", "7"};
   StringRef group;
   if (span.lane == Span::Lane::Messages && span.laneNumber >= 0)
     group = unwrap(workload).groupNames[span.laneNumber];
+  else if (span.lane == Span::Lane::Compute)
+    group = kNumbers[span.laneNumber];
   return {span.rank,
           wrap(getName(span.kind)),
           wrap(getName(span.lane)),

@@ -22,7 +22,8 @@ namespace mlir::commir::simulator {
 struct Alarm {
   enum class Kind : uint8_t {
     Resume,       // stream `id` goes on
-    ComputeEnds,  // of stream `id`, if its version is still `version`
+    ComputeTurns, // of stream `id`, if its version is still `version`: its
+                  // kernel ends, or takes another part of the device
     TransferEnds, // number `id`, if its version is still `version`
     LaneEnds,     // a copy inside a rank, in lane `id`
     LaneStarts    // the pull in front of lane `id` may start

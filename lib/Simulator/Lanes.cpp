@@ -26,30 +26,39 @@ int32_t Engine::getPullLane(int32_t rank, int32_t peer) {
   return found->second;
 }
 
-/// Puts a start into its lane, unless it has nothing to do.
-void Engine::enqueue(int32_t rank, const Task &task) {
-  Operation operation;
-  operation.task = &task;
-  operation.token = streams[rank].starts++;
-  bool isGather = task.kind == Task::Kind::Gather;
-  bool isIdle = isGather ? workload.gathers[task.index].members == 1 ||
-                               workload.gathers[task.index].largest == 0
-                         : task.to < 0 && task.from < 0;
-  if (isIdle) {
-    setDone(rank, operation.token);
-    return;
+/// Puts every start into its lane, but for those that have nothing to do.
+void Engine::queueStarts() {
+  for (auto [number, rank] : llvm::enumerate(ranks)) {
+    for (const Task &task : workload.ranks[number]) {
+      if (!task.isStart())
+        continue;
+      Place place;
+      bool isGather = task.kind == Task::Kind::Gather;
+      bool isIdle = isGather ? workload.gathers[task.index].members == 1 ||
+                                   workload.gathers[task.index].largest == 0
+                             : task.to < 0 && task.from < 0;
+      if (!isIdle) {
+        place.lane = task.kind == Task::Kind::Pull
+                         ? getPullLane(number, task.from)
+                         : getMessageLane(number, getSite(task).group);
+        place.at = lanes[place.lane].queue.size();
+        lanes[place.lane].queue.push_back({&task});
+      }
+      rank.starts.push_back(place);
+    }
+    rank.done.resize(rank.starts.size());
   }
-  int32_t number = task.kind == Task::Kind::Pull
-                       ? getPullLane(rank, task.from)
-                       : getMessageLane(rank, getSite(task).group);
-  Lane &lane = lanes[number];
-  if (lane.isEmpty()) {
-    lane.queue.clear();
-    lane.front = 0;
-  }
-  lane.queue.push_back(operation);
-  if (!lane.runs) {
-    startNext(number);
+}
+
+/// A stream has come to a start: it begins once it is in front of its lane.
+void Engine::setDue(int32_t rank, const Task &task) {
+  Place place = ranks[rank].starts[task.token];
+  if (place.lane < 0)
+    return setDone(rank, task.token);
+  Lane &lane = lanes[place.lane];
+  lane.queue[place.at].isDue = true;
+  if (!lane.runs && lane.front == place.at) {
+    startNext(place.lane);
     updateSpeed(rank);
   }
 }
@@ -58,7 +67,7 @@ void Engine::enqueue(int32_t rank, const Task &task) {
 void Engine::startNext(int32_t number) {
   Lane &lane = lanes[number];
   lane.slowdown = 0;
-  lane.runs = !lane.isEmpty();
+  lane.runs = lane.front < lane.queue.size() && lane.queue[lane.front].isDue;
   if (!lane.runs)
     return;
   Operation &operation = lane.queue[lane.front];
@@ -203,6 +212,6 @@ void Engine::endOperation(int32_t number) {
   if (task.kind == Task::Kind::Pull)
     endPull(lane, task);
   startNext(number);
-  setDone(rank, operation.token);
+  setDone(rank, task.token);
   updateSpeed(rank);
 }

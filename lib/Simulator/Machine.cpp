@@ -78,9 +78,13 @@ double KernelCurve::getRate(double flops, double total) const {
   return slow + (fast - slow) * std::log(flops / left) / std::log(right / left);
 }
 
-double KernelCurve::getEfficiency(const KernelWork &work) const {
+double KernelCurve::getBlocks(const KernelWork &work) const {
   double across = blockColumns ? std::ceil(work.columns / blockColumns) : 1;
-  double blocks = work.batch * std::ceil(work.rows / blockRows) * across;
+  return work.batch * std::ceil(work.rows / blockRows) * across;
+}
+
+double KernelCurve::getEfficiency(const KernelWork &work) const {
+  double blocks = getBlocks(work);
   return blocks <= 0 ? 1 : blocks / (units * std::ceil(blocks / units));
 }
 
@@ -111,6 +115,34 @@ double Machine::getSeconds(StringRef kernel, const KernelWork &work,
   if (work.widened > 0)
     seconds += launch + getMoveSeconds("copy", work.widened);
   return seconds;
+}
+
+void Occupancy::regroup() {
+  constexpr double kRounding = 1e-6;
+  if (wave == 0)
+    return;
+  double waves = full / wave + (last > 0 ? share : 0);
+  double whole = std::floor(waves + kRounding);
+  full = whole * wave;
+  share = waves - whole;
+  last = share > kRounding ? wave : 0;
+}
+
+Occupancy Machine::getOccupancy(StringRef kernel, const KernelWork &work,
+                                double seconds) const {
+  bool onlyMoves = work.flops <= 0;
+  const KernelCurve &curve = getKernel(onlyMoves ? "*" : kernel);
+  Occupancy result;
+  result.full = std::max(0.0, seconds - curve.overhead);
+  double blocks = curve.getBlocks(work);
+  // What follows in the same launch, a merge or a copy, takes all.
+  if (onlyMoves || work.bytes > 0 || work.widened > 0 || blocks <= 0)
+    return result;
+  double waves = std::ceil(blocks / curve.units);
+  result.wave = result.full / waves;
+  result.full = blocks / curve.units * result.wave;
+  result.regroup();
+  return result;
 }
 
 //===----------------------------------------------------------------------===//

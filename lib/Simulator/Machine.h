@@ -77,6 +77,18 @@ struct KernelWork {
   bool operator==(const KernelWork &other) const;
 };
 
+/// What a launch takes of the device: all of it, and in the last wave a share.
+/// What it costs beside its waves is before them.
+struct Occupancy {
+  double full = 0, last = 0, share = 1;
+  /// The time of a whole wave; 0 for what does not come in waves.
+  double wave = 0;
+
+  /// Of what is left with so much of `full` done elsewhere in the gaps of other
+  /// launches, the waves anew.
+  void regroup();
+};
+
 /// Speed of a kernel, by the amount and the shape of its work.
 struct KernelCurve {
   /// Flops of a launch, and flops a second with full waves of blocks.
@@ -87,6 +99,7 @@ struct KernelCurve {
   /// A launch of so many flops, of `total` in the whole plan. Clocks fall under
   /// load: many launches keep no more speed than one of all their work.
   double getRate(double flops, double total = 0) const;
+  double getBlocks(const KernelWork &work) const;
   double getEfficiency(const KernelWork &work) const;
   double getSeconds(const KernelWork &work, double total) const;
 };
@@ -111,6 +124,9 @@ struct Machine {
   /// the kernel are in the plan of a rank.
   double getSeconds(llvm::StringRef kernel, const KernelWork &work,
                     double total) const;
+  /// How such a launch fills the device in its time.
+  Occupancy getOccupancy(llvm::StringRef kernel, const KernelWork &work,
+                         double seconds) const;
   /// The time to fill, copy, pack, round or merge so many bytes, read and write
   /// counted; "merge_attention_fwd" merges what that kernel's library made.
   double getMoveSeconds(llvm::StringRef kind, double bytes) const;

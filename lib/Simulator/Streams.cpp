@@ -39,7 +39,7 @@ Engine::Engine(const Workload &workload, const Machine &machine,
                bool recordSpans)
     : workload(workload), machine(machine), recordSpans(recordSpans),
       network(machine, workload, clock) {
-  int64_t ranks = workload.getNumRanks();
+  int64_t numRanks = workload.getNumRanks();
   llvm::StringMap<double> flops = getMostFlops(workload);
   for (const Work &work : workload.works) {
     const std::string &kernel = workload.sites[work.site].name;
@@ -48,15 +48,17 @@ Engine::Engine(const Workload &workload, const Machine &machine,
             ? machine.getMoveSeconds(kernel, work.kernel.bytes)
             : machine.getSeconds(kernel, work.kernel, flops.lookup(kernel));
     workSeconds.push_back(machine.launch + seconds);
+    workOccupancy.push_back(
+        machine.getOccupancy(work.isCopy ? "*" : kernel, work.kernel, seconds));
   }
-  result.busy.assign(ranks, 0);
-  streams.resize(ranks);
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    streams[rank].done.resize(llvm::count_if(
-        workload.ranks[rank], [](const Task &task) { return task.isStart(); }));
+  result.busy.assign(numRanks, 0);
+  ranks.resize(numRanks);
+  streams.resize(numRanks * workload.streams);
+  for (auto [i, stream] : llvm::enumerate(streams))
+    stream.rank = i / workload.streams;
   if (machine.laneForEachGroup)
     messageLanes = workload.groups.size();
-  lanes.resize(ranks * messageLanes);
+  lanes.resize(numRanks * messageLanes);
   for (auto [i, lane] : llvm::enumerate(lanes)) {
     lane.rank = i / messageLanes;
     lane.number = machine.laneForEachGroup ? i % messageLanes : -1;
@@ -69,16 +71,17 @@ Engine::Engine(const Workload &workload, const Machine &machine,
     state.lastPull.assign(lease.members, 0);
     state.closing.assign(lease.members, -1);
   }
+  queueStarts();
 }
 
 llvm::Expected<Simulation> Engine::run() {
-  for (int32_t rank = 0; rank < workload.getNumRanks(); ++rank)
-    advance(rank);
+  for (size_t stream = 0; stream < streams.size(); ++stream)
+    advance(stream);
   while (!clock.isEmpty()) {
     Alarm alarm = clock.next();
     // An alarm that was set again says nothing any more.
     const Network::Owner *owner = nullptr;
-    if (alarm.kind == Alarm::Kind::ComputeEnds &&
+    if (alarm.kind == Alarm::Kind::ComputeTurns &&
         streams[alarm.id].version != alarm.version)
       continue;
     if (alarm.kind == Alarm::Kind::TransferEnds &&
@@ -89,8 +92,8 @@ llvm::Expected<Simulation> Engine::run() {
     case Alarm::Kind::Resume:
       advance(alarm.id);
       break;
-    case Alarm::Kind::ComputeEnds:
-      endCompute(alarm.id);
+    case Alarm::Kind::ComputeTurns:
+      turn(alarm.id);
       break;
     case Alarm::Kind::TransferEnds:
       endTransfer(*owner);
@@ -110,16 +113,16 @@ llvm::Expected<Simulation> Engine::run() {
 }
 
 llvm::Error Engine::getStuck() const {
-  for (auto [rank, stream] : llvm::enumerate(streams)) {
-    const std::vector<Task> &tasks = workload.ranks[rank];
-    if (stream.next == tasks.size() && stream.token < 0 && stream.lease < 0)
+  for (const Stream &stream : streams) {
+    bool waits = stream.token >= 0 || stream.lease >= 0 || stream.mark >= 0;
+    if (stream.next == workload.ranks[stream.rank].size() && !waits)
       continue;
     // What is waited for was counted as begun.
-    const Task &task = tasks[stream.next - 1];
+    const Task &task = getTask(stream);
     std::string step =
         task.step < 0 ? "" : ", step " + std::to_string(task.step);
     return llvm::createStringError(
-        "rank " + std::to_string(rank) + " waits for ever at its '" +
+        "rank " + std::to_string(stream.rank) + " waits for ever at its '" +
         getSite(task).name + "'" + step +
         ": no peer does what it waits for; check the plan");
   }
@@ -136,101 +139,98 @@ llvm::Error Engine::getStuck() const {
 // Tasks
 //===----------------------------------------------------------------------===//
 
-void Engine::advance(int32_t rank) {
-  Stream &stream = streams[rank];
-  const std::vector<Task> &tasks = workload.ranks[rank];
-  while (stream.next < tasks.size())
-    if (!perform(rank, tasks[stream.next++]))
+void Engine::advance(int32_t number) {
+  Stream &stream = streams[number];
+  const std::vector<Task> &tasks = workload.ranks[stream.rank];
+  int32_t own = number % workload.streams;
+  while (stream.next < tasks.size()) {
+    const Task &task = tasks[stream.next++];
+    if (task.stream == own && !perform(number, task))
       return;
+  }
 }
 
 /// Does a task at this time; false when the stream has to stop for it.
-bool Engine::perform(int32_t rank, const Task &task) {
+bool Engine::perform(int32_t stream, const Task &task) {
   switch (task.kind) {
   case Task::Kind::Compute:
-    compute(rank, task);
+    compute(stream, task);
     return false;
   case Task::Kind::Exchange:
   case Task::Kind::Gather:
   case Task::Kind::Pull:
-    enqueue(rank, task);
+    setDue(streams[stream].rank, task);
     return true;
   case Task::Kind::Wait:
-    return wait(rank, task);
+    return wait(stream, task);
   case Task::Kind::Open:
-    open(rank, task);
+    open(task);
     return true;
   case Task::Kind::Close:
-    return close(rank, task);
+    return close(stream, task);
+  case Task::Kind::Mark:
+    mark(stream, task);
+    return true;
+  case Task::Kind::After:
+    return waitForMark(stream, task);
   }
   llvm_unreachable("a kind of task");
 }
 
-void Engine::compute(int32_t rank, const Task &task) {
-  Stream &stream = streams[rank];
-  stream.computes = true;
-  stream.work = &workload.works[task.index];
-  stream.begin = stream.updated = clock.now;
-  stream.left = workSeconds[task.index];
-  result.busy[rank] += stream.left;
-  clock.set(clock.now + stream.left / stream.speed, Alarm::Kind::ComputeEnds,
-            rank, ++stream.version);
-}
-
-void Engine::endCompute(int32_t rank) {
-  Stream &stream = streams[rank];
-  stream.computes = false;
-  const Task &task = workload.ranks[rank][stream.next - 1];
-  const Work &work = *stream.work;
-  record({work.isCopy ? Span::Kind::Copy : Span::Kind::Kernel,
-          Span::Lane::Compute, rank, 0, task.site, task.step,
-          std::min(stream.begin + machine.launch, clock.now), clock.now,
-          work.isCopy ? static_cast<int64_t>(work.kernel.bytes) : 0});
-  advance(rank);
-}
-
-/// A kernel is slowed by the lane that slows it most.
-void Engine::updateSpeed(int32_t rank) {
-  double slowdown = 0;
-  for (int64_t i = 0; i < messageLanes; ++i)
-    slowdown = std::max(slowdown, lanes[rank * messageLanes + i].slowdown);
-  Stream &stream = streams[rank];
-  if (stream.speed == 1 - slowdown)
-    return;
-  if (stream.computes) {
-    stream.left -= (clock.now - stream.updated) * stream.speed;
-    stream.updated = clock.now;
-    clock.set(clock.now + std::max(0.0, stream.left) / (1 - slowdown),
-              Alarm::Kind::ComputeEnds, rank, ++stream.version);
-  }
-  stream.speed = 1 - slowdown;
-}
-
 /// The stream goes on at `time`, having waited.
-void Engine::goOn(int32_t rank, double time) {
-  Stream &stream = streams[rank];
-  const Task &task = workload.ranks[rank][stream.next - 1];
-  record({Span::Kind::Wait, Span::Lane::Compute, rank, 0, task.site, task.step,
-          stream.waitsSince, time, 0});
-  clock.set(time, Alarm::Kind::Resume, rank);
+void Engine::goOn(int32_t number, double time) {
+  const Stream &stream = streams[number];
+  const Task &task = getTask(stream);
+  record({Span::Kind::Wait, Span::Lane::Compute, stream.rank, task.stream,
+          task.site, task.step, stream.waitsSince, time, 0});
+  clock.set(time, Alarm::Kind::Resume, number);
 }
 
-bool Engine::wait(int32_t rank, const Task &task) {
-  Stream &stream = streams[rank];
-  if (task.index < 0 || stream.done[task.index])
+bool Engine::wait(int32_t number, const Task &task) {
+  Stream &stream = streams[number];
+  if (task.token < 0 || ranks[stream.rank].done[task.token])
     return true;
-  stream.token = task.index;
+  stream.token = task.token;
   stream.waitsSince = clock.now;
   return false;
 }
 
 void Engine::setDone(int32_t rank, int32_t token) {
-  Stream &stream = streams[rank];
-  stream.done[token] = true;
-  if (stream.token != token)
-    return;
-  stream.token = -1;
-  goOn(rank, clock.now + machine.join);
+  ranks[rank].done[token] = true;
+  int32_t first = rank * workload.streams;
+  for (int32_t number = first; number < first + workload.streams; ++number) {
+    Stream &stream = streams[number];
+    if (stream.token != token)
+      continue;
+    stream.token = -1;
+    goOn(number, clock.now + machine.join);
+  }
+}
+
+/// All that is before in its stream is done.
+void Engine::mark(int32_t number, const Task &task) {
+  Rank &rank = ranks[streams[number].rank];
+  if (rank.marked.size() <= static_cast<size_t>(task.index))
+    rank.marked.resize(task.index + 1);
+  rank.marked[task.index] = true;
+  int32_t first = streams[number].rank * workload.streams;
+  for (int32_t other = first; other < first + workload.streams; ++other) {
+    Stream &stream = streams[other];
+    if (stream.mark != task.index)
+      continue;
+    stream.mark = -1;
+    goOn(other, clock.now);
+  }
+}
+
+bool Engine::waitForMark(int32_t number, const Task &task) {
+  Stream &stream = streams[number];
+  const std::vector<bool> &marked = ranks[stream.rank].marked;
+  if (static_cast<size_t>(task.index) < marked.size() && marked[task.index])
+    return true;
+  stream.mark = task.index;
+  stream.waitsSince = clock.now;
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -243,7 +243,7 @@ static double getSignal(const Workload &workload, const Machine &machine,
   return machine.links[machine.levels[level]].signal;
 }
 
-void Engine::open(int32_t rank, const Task &task) {
+void Engine::open(const Task &task) {
   LeaseState &state = leases[task.index];
   state.opened[task.to] = clock.now;
   double signal = getSignal(workload, machine, workload.leases[task.index]);
@@ -257,13 +257,13 @@ void Engine::open(int32_t rank, const Task &task) {
 
 /// An owner waits until all pulls from it have ended. Readers say so from the
 /// lane of their pulls: their kernels are not waited for.
-bool Engine::close(int32_t rank, const Task &task) {
+bool Engine::close(int32_t number, const Task &task) {
   LeaseState &state = leases[task.index];
-  Stream &stream = streams[rank];
+  Stream &stream = streams[number];
   stream.waitsSince = clock.now;
   if (state.pulls[task.to] > 0) {
     stream.lease = task.index;
-    state.closing[task.to] = rank;
+    state.closing[task.to] = number;
     return false;
   }
   if (workload.leases[task.index].pulls[task.to] == 0)
@@ -272,7 +272,7 @@ bool Engine::close(int32_t rank, const Task &task) {
                  getSignal(workload, machine, workload.leases[task.index]);
   if (heard <= clock.now)
     return true;
-  goOn(rank, heard);
+  goOn(number, heard);
   return false;
 }
 

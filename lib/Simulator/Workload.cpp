@@ -7,6 +7,7 @@
 
 #include "lib/Simulator/Workload.h"
 #include "llvm/ADT/Hashing.h"
+#include <bitset>
 #include <unordered_map>
 
 using namespace mlir;
@@ -58,6 +59,9 @@ public:
 
 private:
   void add(const PlanEvent &event);
+  void push(Task task);
+  void useStream(int32_t stream);
+  void order(int32_t earlier, int32_t later);
   int32_t getSite(const PlanEvent &event, int64_t group);
   void addCompute(Task task, const PlanEvent &event);
   void addExchange(Task task, const PlanEvent &event);
@@ -92,6 +96,9 @@ private:
   /// the order of opening.
   DenseMap<int64_t, int64_t> gathersOf, leasesOf;
   std::vector<int32_t> opened;
+  /// Of this rank: the stream in use, those that have begun, and its marks.
+  int32_t stream = 0, marks = 0;
+  std::bitset<kMaxLanes> begun;
 };
 } // namespace
 
@@ -142,7 +149,7 @@ void WorkloadBuilder::addCompute(Task task, const PlanEvent &event) {
     last = found->second;
   }
   task.index = last;
-  workload.ranks[rank].push_back(task);
+  push(task);
 }
 
 void WorkloadBuilder::need(Transport transport, int64_t level,
@@ -176,7 +183,7 @@ void WorkloadBuilder::addExchange(Task task, const PlanEvent &event) {
   }
   if (task.to >= 0)
     move(Transport::P2P, task.to, task);
-  workload.ranks[rank].push_back(task);
+  push(task);
 }
 
 /// The bytes that a member of the group gets of this rank.
@@ -230,7 +237,7 @@ void WorkloadBuilder::addGather(Task task, const PlanEvent &event) {
     move(Transport::Collective, getMember(event.group, member), part);
   }
   task.bytes = sent / std::max<int64_t>(members - 1, 1);
-  workload.ranks[rank].push_back(task);
+  push(task);
 }
 
 void WorkloadBuilder::addOpen(Task task, const PlanEvent &event) {
@@ -247,7 +254,7 @@ void WorkloadBuilder::addOpen(Task task, const PlanEvent &event) {
   task.index = found->second;
   task.to = trace.getGroupRank(rank, event.group);
   opened.push_back(task.index);
-  workload.ranks[rank].push_back(task);
+  push(task);
 }
 
 void WorkloadBuilder::addPull(Task task, const PlanEvent &event) {
@@ -261,12 +268,13 @@ void WorkloadBuilder::addPull(Task task, const PlanEvent &event) {
     move(Transport::Pull, task.from, task);
     ++lease.pulls[event.from];
   }
-  workload.ranks[rank].push_back(task);
+  push(task);
 }
 
 void WorkloadBuilder::add(const PlanEvent &event) {
   using Kind = PlanEvent::Kind;
   Task task;
+  task.token = event.token - 1;
   task.step = event.steps.empty() ? -1 : event.steps.back();
   bool onLease = event.kind == Kind::Pull || event.kind == Kind::LeaseClose;
   task.site =
@@ -292,7 +300,6 @@ void WorkloadBuilder::add(const PlanEvent &event) {
     return addOpen(task, event);
   case Kind::Wait:
     task.kind = Task::Kind::Wait;
-    task.index = event.token - 1;
     break;
   case Kind::LeaseClose:
     task.kind = Task::Kind::Close;
@@ -300,10 +307,39 @@ void WorkloadBuilder::add(const PlanEvent &event) {
     task.to = trace.getGroupRank(rank, workload.leases[task.index].group);
     break;
   case Kind::LaneUse:
+    return useStream(event.to);
   case Kind::LaneOrder:
-    return; // a rank's kernels are one stream here
+    return order(event.from, event.to);
   }
+  push(task);
+}
+
+void WorkloadBuilder::push(Task task) {
+  task.stream = stream;
   workload.ranks[rank].push_back(task);
+}
+
+/// A lane begins after what lane 0 holds when it is first used.
+void WorkloadBuilder::useStream(int32_t number) {
+  if (!begun[number]) {
+    begun.set(number);
+    workload.streams = std::max(workload.streams, number + 1);
+    order(0, number);
+  }
+  stream = number;
+}
+
+void WorkloadBuilder::order(int32_t earlier, int32_t later) {
+  int32_t current = stream;
+  Task mark;
+  mark.index = marks++;
+  useStream(earlier);
+  mark.kind = Task::Kind::Mark;
+  push(mark);
+  useStream(later);
+  mark.kind = Task::Kind::After;
+  push(mark);
+  stream = current;
 }
 
 LogicalResult WorkloadBuilder::addRank(int64_t number) {
@@ -311,6 +347,9 @@ LogicalResult WorkloadBuilder::addRank(int64_t number) {
   gathersOf.clear();
   leasesOf.clear();
   opened.clear();
+  stream = marks = 0;
+  begun.reset();
+  begun.set(0);
   PlanCursor cursor(trace, rank);
   while (const PlanEvent *event = cursor.next())
     add(*event);

@@ -19,16 +19,18 @@
 
 namespace mlir::commir::simulator {
 
-/// One thing that a rank puts into its stream of kernels.
+/// One thing that a rank puts into a stream of kernels.
 struct Task {
   enum class Kind : uint8_t {
     Compute,  // `index` is its work
     Exchange, // `to` and `from` are ranks of the mesh, or none
     Gather,   // `index` is the gather
     Pull,     // of `from`, whose group rank is `to`, under lease `index`
-    Wait,     // for the start that is number `index` of its rank, from 0 on
+    Wait,     // for start `token` of its rank
     Open,     // of lease `index`; the own group rank is `to`
-    Close     // likewise
+    Close,    // likewise
+    Mark,     // number `index` of its rank: all that its stream holds by now
+    After     // waits for mark `index`
   };
   Kind kind = Kind::Compute;
   /// The index of the innermost loop around it, or none.
@@ -37,6 +39,10 @@ struct Task {
   int32_t site = 0;
   int32_t index = 0;
   int32_t to = -1, from = -1;
+  /// A start's number on its rank, from 0 on, and of the one waited for.
+  int32_t token = -1;
+  /// Which of its rank's streams it is in.
+  int32_t stream = 0;
   /// Of a message: that this rank sends, or pulls.
   int64_t bytes = 0;
 
@@ -88,7 +94,10 @@ struct Need {
 };
 
 struct Workload {
+  /// Of each rank, in the order of the text.
   std::vector<std::vector<Task>> ranks;
+  /// That a rank has at most; one but where a plan uses lanes.
+  int32_t streams = 1;
   std::vector<Work> works;
   std::vector<Gather> gathers;
   std::vector<Lease> leases;

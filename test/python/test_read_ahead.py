@@ -29,6 +29,9 @@ def check(made, mesh, recipe):
 FORWARD = {
     "batches": ({}, "tile(b, 3); " + PULL.format("")),
     "batches that slices do not divide": ({"b": 5}, "tile(b, 2); " + PULL.format("")),
+    "batches in growing slices": ({"b": 7}, "tile(b, [1, 2, 4]); " + PULL.format("")),
+    "an empty slice": ({"b": 4}, "tile(b, [1, 0, 3]); " + PULL.format("")),
+    "heads in growing slices": ({}, "tile(h, [1, 3]); " + PULL.format("") + "; defer(O)"),
     "fewer batches than slices": ({"b": 2}, "tile(b, 3); " + PULL.format("")),
     "no mask": ({"mask": "full"}, "tile(b, 2); " + PULL.format("")),
     "a window that ends early": (
@@ -75,7 +78,7 @@ def test_attention_in_slices(case, mesh):
     check(program(**options), mesh, recipe)
 
 
-@pytest.mark.parametrize("slices", ["", "tile(b, 2); "])
+@pytest.mark.parametrize("slices", ["", "tile(b, 2); ", "tile(b, [1, 2]); "])
 @pytest.mark.parametrize("mesh", ["gpu=2", "gpu=3"])
 @pytest.mark.parametrize("case", BACKWARD)
 def test_gradients_in_slices(case, mesh, slices):

@@ -24,6 +24,14 @@ static ParseResult parseInto(OpAsmParser &parser, Attribute &into) {
     into = parser.getBuilder().getI64IntegerAttr(parts);
     return *number;
   }
+  SmallVector<int64_t> sizes;
+  auto parseSize = [&] { return parser.parseInteger(sizes.emplace_back()); };
+  if (succeeded(parser.parseOptionalLSquare())) {
+    if (parser.parseCommaSeparatedList(parseSize) || parser.parseRSquare())
+      return failure();
+    into = parser.getBuilder().getDenseI64ArrayAttr(sizes);
+    return success();
+  }
   std::string level;
   if (parser.parseString(&level))
     return failure();
@@ -33,6 +41,8 @@ static ParseResult parseInto(OpAsmParser &parser, Attribute &into) {
 static void printInto(OpAsmPrinter &printer, Operation *, Attribute into) {
   if (auto number = dyn_cast<IntegerAttr>(into))
     printer << number.getInt();
+  else if (auto sizes = dyn_cast<DenseI64ArrayAttr>(into))
+    printer << "[" << sizes.asArrayRef() << "]";
   else
     printer << into;
 }

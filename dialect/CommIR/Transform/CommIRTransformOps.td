@@ -43,10 +43,12 @@ def CommIR_TileTransform : CommIR_TransformOp<"tile"> {
   let summary = "cut a loop into parts, walked by an outer loop";
   let description = [{
     Loop L becomes `L_outer` (n parts, cut by the axis' layout) and `L_inner`, or
-    the two names given. `into` is a number, or a level whose size it takes.
+    the two names given. `into` is a number, or a level whose size it takes, or
+    the size of each part: these become the bounds of the axis.
 
     ```mlir
     transform.commir.tile "sk" into 4 in %program : !transform.any_op
+    transform.commir.tile "b" into [1, 2, 5] in %program : !transform.any_op
     transform.commir.tile "sk" into "gpu0" as ["sk0", "sk1"] in %program
         : !transform.any_op
     ```
@@ -54,10 +56,13 @@ def CommIR_TileTransform : CommIR_TransformOp<"tile"> {
     **Constraints**
     - [tile.whole] a loop to tile `must not be cut yet`
     - [tile.into] a loop `must be tiled into a number of parts or a level`
+    - [tile.sizes] the sizes of parts `must add up to the extent` of an axis in
+      blocks that nothing else cuts
+    - [tile.sizes-axis] the sizes of parts `must be of a loop over one axis`
     - [tile.names] the outer and the inner loop `must have two new names`
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$loop,
-                       AnyAttrOf<[I64Attr, StrAttr]>:$into,
+                       AnyAttrOf<[I64Attr, StrAttr, DenseI64ArrayAttr]>:$into,
                        OptionalAttr<StrArrayAttr>:$names);
   let assemblyFormat = [{
     $loop `into` custom<Into>($into) (`as` $names^)? `in` $target attr-dict `:`
@@ -188,6 +193,24 @@ def CommIR_ShiftTransform : CommIR_TransformOp<"shift"> {
     (`via` $via^)? (`chunks` $chunks^)? (`link` $link^)? `in` $target attr-dict
     `:` type($target)
   }];
+}
+
+def CommIR_OverlapTransform : CommIR_TransformOp<"overlap"> {
+  let summary = "let the steps of a shifted loop compute beside each other";
+  let description = [{
+    The second of two steps begins as soon as its part is there, and so runs where
+    the last blocks of the first one leave room on a device.
+
+    ```mlir
+    transform.commir.overlap "i" in %program : !transform.any_op
+    ```
+
+    **Constraints**
+    - [overlap.shifted] a loop whose steps overlap `must be shifted`
+    - [overlap.again] the steps of a loop `must not overlap already`
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$loop);
+  let assemblyFormat = "$loop `in` $target attr-dict `:` type($target)";
 }
 
 def CommIR_ShardTransform : CommIR_TransformOp<"shard"> {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/LoopRules.h"
+#include "dialect/CommIR/Overlap.h"
 #include "dialect/CommIR/Transform/CommIRTransformOps.h"
 #include "dialect/CommIR/Transform/Step.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -158,6 +159,34 @@ transform::ShiftTransform::apply(TransformRewriter &, TransformResults &,
 //===----------------------------------------------------------------------===//
 // shard, replicate
 //===----------------------------------------------------------------------===//
+
+DiagnosedSilenceableFailure
+transform::OverlapTransform::apply(TransformRewriter &, TransformResults &,
+                                   TransformState &state) {
+  SmallVector<ForOp> nests;
+  auto edit = [&](Draft &draft) -> std::string {
+    std::string why;
+    Draft::Found found = draft.findLoop(getLoop(), why);
+    if (!found.nest)
+      return why;
+    if (!found.loop().getShift())
+      return formatv("a loop whose steps overlap must be shifted, '{0}' is not",
+                     getLoop());
+    if (found.nest->op->hasAttr(kOverlap))
+      return formatv("the steps of a loop must not overlap already, those of "
+                     "{0} do",
+                     found.nest->op->getAttr(kOverlap));
+    nests.push_back(found.nest->op);
+    return "";
+  };
+  DiagnosedSilenceableFailure result =
+      applyStep(*this, state, getTarget(),
+                "overlap the steps of loop '" + getLoop() + "'", edit);
+  if (result.succeeded())
+    for (ForOp nest : nests)
+      nest->setAttr(kOverlap, getLoopAttr());
+  return result;
+}
 
 DiagnosedSilenceableFailure
 transform::ShardTransform::apply(TransformRewriter &, TransformResults &,

@@ -26,9 +26,20 @@ transform::TileTransform::apply(TransformRewriter &, TransformResults &,
       return formatv("a loop to tile must not be cut yet, '{0}' has {1} parts",
                      getLoop(), loop.getParts());
     auto number = dyn_cast<IntegerAttr>(getInto());
+    auto sizes = dyn_cast<DenseI64ArrayAttr>(getInto());
+    if (sizes) {
+      if (loop.getAxes().size() > 1)
+        return formatv("the sizes of parts must be of a loop over one axis, "
+                       "'{0}' is over {1}",
+                       getLoop(), loop.getAxes().size());
+      why = draft.setSizes(loop.getAxes().front(), sizes);
+      if (!why.empty())
+        return why;
+    }
     int64_t parts =
-        number ? number.getInt()
-               : draft.getMesh().getLevelSize(cast<StringAttr>(getInto()));
+        number  ? number.getInt()
+        : sizes ? sizes.size()
+                : draft.getMesh().getLevelSize(cast<StringAttr>(getInto()));
     if (parts < 1)
       return "a loop must be tiled into a number of parts or a level, got " +
              (number ? std::to_string(parts)

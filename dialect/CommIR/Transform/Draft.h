@@ -40,6 +40,9 @@ public:
   /// Finds a buffer's binding by name. When there is none, `why` says so.
   BindingAttr *findBinding(StringRef name, std::string &why);
 
+  /// Lays an axis out in parts of these sizes. Where it must not, says why.
+  std::string setSizes(StringRef axis, ArrayRef<int64_t> sizes);
+
   /// Says why the draft is not a legal program; empty when it is.
   std::string whyNot();
 
@@ -47,8 +50,11 @@ public:
   void commit();
 
 private:
+  ArrayAttr makeAxes();
+
   ProgramOp program;
   MeshOp mesh;
+  SmallVector<AxisAttr> axes;
   SmallVector<Nest> nests;
   SmallVector<BindingAttr> bindings;
 };

@@ -166,6 +166,7 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
                                   const DimMap &dims,
                                   ArrayRef<SmallVector<Piece>> held) {
   const PlanEvent &event = *rank.event;
+  auto launch = cast<LaunchOp>(event.op);
   for (auto [i, region] : llvm::enumerate(event.outputs)) {
     int64_t output = kernel.outputs[i];
     const ResultMeaning &result = meaning.getResult(output);
@@ -208,7 +209,12 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
         if (failed(united))
           return failure();
         after.merged = *united;
-        if (failed(checkConversion(rank, getAccumulatorType(event),
+        // Attention of a library gives its pair in the type of its operands.
+        bool isGiven = launch.getImpl() && launch.overwrites(i) &&
+                       KernelSignature::makesSoftmax(launch.getKernel()) &&
+                       region.elementType == event.inputs.front().elementType;
+        if (!isGiven &&
+            failed(checkConversion(rank, getAccumulatorType(event),
                                    region.elementType, {indices, after})))
           return failure();
         getContents(rank, region.space).write(slice(region, indices), after);

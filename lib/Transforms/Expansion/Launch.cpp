@@ -155,9 +155,9 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   auto tiles = llvm::map_to_vector(
       targets, [](const LaunchTarget &target) { return target.tile; });
   bool joined = !entersOnce(kernel) && joinsPieces(kernel);
-  emitVariants(targets, [&](ArrayRef<bool> overwrites) {
+  auto emit = [&](ArrayRef<Value> places, ArrayRef<bool> overwrites) {
     auto launch = LaunchOp::create(
-        builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, tiles,
+        builder, kernel.getLoc(), kernel.getKernelAttr(), inputs, places,
         positions, kernel.getMaskAttr(),
         kernel->getAttrOfType<FloatAttr>("scale"),
         group == 1 ? IntegerAttr() : builder.getI64IntegerAttr(group),
@@ -173,6 +173,13 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
     if (llvm::is_contained(leavesOut, true))
       launch->setAttr("commir.leaves_out",
                       builder.getDenseBoolArrayAttr(leavesOut));
+  };
+  StoreOp apart = findStoreToMergeApart(kernel);
+  emitVariants(targets, [&](ArrayRef<bool> overwrites) {
+    if (apart && llvm::is_contained(overwrites, false))
+      mergeApart(apart, tiles, emit);
+    else
+      emit(tiles, overwrites);
   });
   return success();
 }

@@ -227,7 +227,7 @@ LogicalResult NestExpander::expand() {
   if (failed(startOutputs()))
     return failure();
   for (LoopAttr loop : loops)
-    if (failed(addTravellers(loop)))
+    if (failed(addTravellers(loop)) || failed(checkOverlap(loop)))
       return failure();
   if (failed(emitLoops(0)))
     return failure();

@@ -159,6 +159,9 @@ private:
                          const RingStep &step);
   LogicalResult emitStepBody(size_t at, const ShiftedLoop &shifted,
                              const RingStep &step, std::optional<Part> chunk);
+  bool overlaps(LoopAttr loop);
+  LogicalResult checkOverlap(LoopAttr loop);
+  LogicalResult emitOverlap(size_t at, const ShiftedLoop &shifted);
   /// The part that step `step` works on.
   Value getPartAt(const ShiftedLoop &shifted, Value step);
   Value isOwnPart(const ShiftedLoop &shifted, const Ring &member, Value part);
@@ -281,6 +284,10 @@ private:
   void emitVariants(ArrayRef<LaunchTarget> targets,
                     function_ref<void(ArrayRef<bool>)> emit);
   FailureOr<Value> makeScratch(KernelOp kernel);
+  StoreOp findStoreToMergeApart(KernelOp kernel);
+  Value makePartial(StoreOp store, size_t result);
+  void mergeApart(StoreOp store, ArrayRef<Value> targets,
+                  function_ref<void(ArrayRef<Value>, ArrayRef<bool>)> launch);
   Value getPosition(DimAttr dim);
 
   Value constant(int64_t value) {

@@ -184,7 +184,7 @@ LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
   StringRef axis = shifted.axis.getValue();
   ArrayRef<Ring> members = rings[loop.getName()];
   SmallVector<Value> arriving;
-  if (!shifted.firstPull)
+  if (!shifted.firstPull && step.more)
     for (const Ring &member : members)
       arriving.push_back(startArrival(shifted, member, step, chunk));
   for (const Ring &member : members)
@@ -270,6 +270,12 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   waitForAll(tokens);
   if (movesInChunks(loop)) {
     LogicalResult result = emitChunks(at, shifted);
+    returnSlices(shifted, before);
+    return result;
+  }
+
+  if (overlaps(loop)) {
+    LogicalResult result = emitOverlap(at, shifted);
     returnSlices(shifted, before);
     return result;
   }

@@ -70,7 +70,7 @@ struct ShiftedLoop {
 struct RingStep {
   Value step, part;
   Value next, nextPart;
-  Value more; // whether there is a next step
+  Value more; // whether there is a next step; null where it is known not to be
   /// Where a traveller has what this step makes of it, and what the step before
   /// made, which leaves meanwhile.
   Value madeSlot, leavingSlot;

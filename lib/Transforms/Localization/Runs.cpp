@@ -124,11 +124,13 @@ LogicalResult ProgramLocalizer::convertJoined(LaunchOp op, StringRef queryAxis,
   }
   ValueRange all(tilesOfRun);
   Value scratch = op.getScratch() ? mapping.lookup(op.getScratch()) : Value();
-  LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
-                   all.take_front(op.getInputs().size()),
-                   all.drop_front(op.getInputs().size()), at, mask,
-                   op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
-                   scratch, op.getOverwriteAttr());
+  auto launch = LaunchOp::create(
+      builder, op.getLoc(), op.getKernelAttr(),
+      all.take_front(op.getInputs().size()),
+      all.drop_front(op.getInputs().size()), at, mask, op.getScaleAttr(),
+      op.getGroupAttr(), op.getImplAttr(), scratch, op.getOverwriteAttr());
+  if (Attribute lane = op->getAttr(kLane))
+    launch->setAttr(kLane, lane);
   auto leavesOut = op->getAttrOfType<DenseBoolArrayAttr>("commir.leaves_out");
   for (auto [i, output] : llvm::enumerate(op.getOutputs())) {
     if (!op.overwrites(i) || tiles[output].isEmpty ||

@@ -34,6 +34,7 @@ _FETCH = f"{_FETCH_WIDE}, link=bf16"
 _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "attention": {
         "pull, merged once": (_PULL + "; {defer}", ""),
+        "pull, overlapped, merged once": (_PULL + "; {defer}; overlap(sk)", ""),
         "pull": (_PULL, ""),
         "pull, 2 chunks": (_PULL, ", chunks=2"),
         # Whole rows of a few heads at a time: nothing to merge, and the least memory.
@@ -47,7 +48,12 @@ _BY_HAND: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pull, fetch, merged once": (_PULL + "; {defer}", _FETCH_WIDE),
         "pull, dQ merged once": (_PULL + "; {defer_dq}", ""),
     },
-    "ag-gemm": {"pull": (_AG_PULL, ""), "pull, 4 chunks": (_AG_PULL, ", chunks=4")},
+    "ag-gemm": {
+        "pull": (_AG_PULL, ""),
+        # The second product begins in the last wave of the first.
+        "pull, overlapped": (_AG_PULL + "; overlap(i)", ""),
+        "pull, 4 chunks": (_AG_PULL, ", chunks=4"),
+    },
     "gemm-rs": {
         "fetch, 2 chunks, bf16": (_RS, f"{_FETCH}, chunks=2"),
         "fetch, 4 chunks, bf16": (_RS, f"{_FETCH}, chunks=4"),
@@ -59,6 +65,13 @@ _IN_SLICES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "attention": {
         f"pull in {n} slices, merged once": (f"tile(b, {n}); {_PULL}; {{defer}}", "")
         for n in (4, 8)
+    }
+    # The first slice has little to come under.
+    | {
+        "pull in growing slices, merged once": (
+            f"tile(b, {{growing}}); {_PULL}; {{defer}}",
+            "",
+        )
     },
     "attention-bwd": {
         f"pull, fetch in {n} slices, merged once": (
@@ -66,7 +79,20 @@ _IN_SLICES: Mapping[str, Mapping[str, tuple[str, str]]] = {
             _FETCH_WIDE,
         )
         for n in (4, 8)
+    }
+    | {
+        "pull, fetch in growing slices, merged once": (
+            f"tile(b, {{growing}}); {_PULL}; {{defer}}",
+            _FETCH_WIDE,
+        )
     },
+}
+# Without a batch, of heads: few first.
+_IN_SLICES_OF_HEADS = {
+    "pull, fetch, few heads first, merged once": (
+        f"tile(h, {{few_first}}); {_PULL}; {{defer}}",
+        _FETCH_WIDE,
+    )
 }
 _WIDE: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "attention-bwd": {
@@ -188,8 +214,11 @@ def plans_of(
     is_backward = isinstance(workload, Attention) and workload.backward
     table = f"{kind}-bwd" if is_backward else kind
     by_hand = {**_BY_HAND[table], **(_WIDE[table] if wide else {})}
-    if isinstance(workload, Attention) and workload.batch % 8 == 0:
-        by_hand = {**_IN_SLICES[table], **by_hand}
+    if isinstance(workload, Attention):
+        if workload.batch % 8 == 0:
+            by_hand = {**_IN_SLICES[table], **by_hand}
+        elif workload.backward and workload.heads % (8 * workload.group) == 0:
+            by_hand = {**_IN_SLICES_OF_HEADS, **by_hand}
     names = (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,)
     for name, split, levels in _on_splits(names, mesh):
         for layout, program in _programs(workload, name).items():
@@ -230,6 +259,8 @@ def _degenerate(split: Mesh, mesh: Mesh) -> bool:
 
 
 def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
+    from ..tuner.arrangement import growing_sizes  # noqa: PLC0415 (loads the compiler)
+
     levels = mesh.names[0] if len(mesh.names) == 1 else f"[{', '.join(mesh.names)}]"
     results = [
         buffer.name
@@ -237,6 +268,8 @@ def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
         if any(dim.axis is not None and dim.axis.name == "sq" for dim in buffer.dims)
     ]
     shards = "; ".join(f"shard({name}, sq, {levels})" for name in results)
+    extents = {axis.name: axis.extent for axis in program.axes}
+    batch, heads = extents.get("b", 1), extents.get("h", 1)
     # Partial results in the type of the results, as libraries round them.
     waits = ["O"] if "O" in results else ["dQ", "dK", "dV"]
     defer = "; ".join(f"defer({name}, partial=bf16)" for name in waits)
@@ -244,6 +277,8 @@ def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
         all=levels,
         parts=2 * mesh.size,
         more=more,
+        growing=list(growing_sizes(batch, 4)),
+        few_first=[heads // 8, heads - heads // 8],
         shards=shards,
         defer=defer,
         defer_dq="defer(dQ, partial=bf16)",

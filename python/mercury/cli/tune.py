@@ -121,7 +121,11 @@ def tune(
             memory=memory,
             target=target,
             time_limit=time_limit,
-            options=tuner.SpaceOptions(max_levels=max_levels, narrow=narrow_partials),
+            options=tuner.SpaceOptions(
+                max_levels=max_levels,
+                narrow=narrow_partials,
+                overlap=target == "cuda",
+            ),
             top=top,
             cache=not no_cache,
         )

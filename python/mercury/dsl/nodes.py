@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..errors import ProgramError
 from .mask import Mask
@@ -22,6 +24,8 @@ __all__ = [
     "Tile",
     "to_dim",
 ]
+
+_AXIS = re.compile(r'#commir\.axis<("(?:[^"\\]|\\.)*"|[\w.$]+) = (\d+) ?(.*)>')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,15 @@ class Axis:
     name: str
     extent: int
     layout: str = "block"
+
+    @classmethod
+    def of(cls, attribute: Any) -> Axis:
+        """Read an attribute of a program, as ``#commir.axis<b = 4 bounds[0, 1, 4]>``."""
+        found = _AXIS.fullmatch(str(attribute))
+        assert found is not None, f"no axis: {attribute}"
+        name, extent, layout = found.groups()
+        plain = str(json.loads(name)) if name.startswith('"') else name
+        return cls(name=plain, extent=int(extent), layout=layout or "block")
 
     def __truediv__(self, divisor: int) -> Dim:
         if not isinstance(divisor, int) or divisor < 1 or self.extent % divisor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dsl.mesh import Mesh
-from ..dsl.nodes import Kernel
+from ..dsl.nodes import Axis, Kernel
 from ..dsl.program import Program
 from ..errors import CompileError
 from . import sim
@@ -177,7 +177,7 @@ def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayou
     from .._mlir._mlir_libs import _mercury  # noqa: PLC0415
 
     op = next(op for op in module.body.operations if op.operation.name == "commir.program")
-    axes = {axis.name: axis for axis in program.axes}
+    layouts = {axis.name: axis.layout for axis in map(Axis.of, op.axes)}
     ops = [op for nest in program.nests for op in nest.ops]
     masks = tuple(op.mask for op in ops if isinstance(op, Kernel) and op.mask is not None)
     found = {}
@@ -185,7 +185,7 @@ def _layouts(module: Any, program: Program, mesh: Mesh) -> dict[str, BufferLayou
         cuts = {}
         for name, factors, layout in _mercury.boundary(binding):
             own = layout or ir.Attribute.parse(
-                f"#commir.layout<{axes[name].layout}>", module.context
+                f"#commir.layout<{layouts[name]}>", module.context
             )
             # A string names a level, an integer is a cut inside a rank.
             cuts[name] = Cut(factors=tuple(factor.value for factor in factors), layout=own)

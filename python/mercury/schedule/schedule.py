@@ -12,7 +12,7 @@ from ..dsl.program import Boundary, Program
 from ..dsl.source import here, quote
 from ..errors import ProgramError, ScheduleError
 from .recipe import Call, format_recipe, parse_recipe
-from .step import OPS, call_of, shard_text, shift_text
+from .step import OPS, call_of, into_text, shard_text, shift_text
 from .step import names as as_list
 
 if TYPE_CHECKING:
@@ -74,7 +74,12 @@ class Schedule:
 
     # -- transforms -----------------------------------------------------------
 
-    def tile(self, loop: str, into: int | str, names: Sequence[str] | None = None) -> Schedule:
+    def tile(
+        self,
+        loop: str,
+        into: int | str | Sequence[int],
+        names: Sequence[str] | None = None,
+    ) -> Schedule:
         """Cut a loop into parts, walked by an outer loop.
 
         Parameters
@@ -82,11 +87,12 @@ class Schedule:
         loop
             A loop that is not cut yet.
         into
-            The number of parts, or a level whose size it takes.
+            The number of parts, or a level whose size it takes, or the size of each part. A
+            small first slice is there soon, and what follows comes under the work.
         names
             Of the outer and the inner loop; ``L_outer`` and ``L_inner`` when not given.
         """
-        text = f"{quote(loop)} into {into if isinstance(into, int) else quote(into)}"
+        text = f"{quote(loop)} into {quote(into) if isinstance(into, str) else into_text(into)}"
         return self._add("tile", text + (f" as {as_list(names)}" if names else ""))
 
     def join(self, outer: str, inner: str, name: str | None = None) -> Schedule:
@@ -176,6 +182,14 @@ class Schedule:
                     location=str(here()),
                 )
         return self._add("shift", shift_text(loop, by, options))
+
+    def overlap(self, loop: str) -> Schedule:
+        """Let the two steps of a shifted loop compute beside each other on a GPU.
+
+        The second one begins as soon as its part is there, where the last blocks of the first
+        one leave room. Each must write memory of its own: where they merge, defer that.
+        """
+        return self._add("overlap", quote(loop))
 
     def shard(
         self,

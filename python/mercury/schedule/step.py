@@ -8,7 +8,7 @@ from typing import Any
 from ..dsl.source import quote
 from .recipe import Call, Value
 
-__all__ = ["OPS", "call_of", "names", "shard_text", "shift_text"]
+__all__ = ["OPS", "call_of", "into_text", "names", "shard_text", "shift_text"]
 
 # For each transform, its operands as arguments of the method of `Schedule`: those by
 # position, then those by keyword with their defaults.
@@ -32,6 +32,7 @@ OPS: dict[str, tuple[tuple[str, ...], dict[str, Value | None]]] = {
             "link": None,
         },
     ),
+    "overlap": (("loop",), {}),
     "shard": (("buffer", "axis", "levels"), {"reads": "gather"}),
     "replicate": (("buffer", "level"), {}),
     "defer": (("buffer",), {"partial": None}),
@@ -50,6 +51,11 @@ def names(values: str | Sequence[str]) -> str:
     """Write one or several names as a list of strings."""
     several = [values] if isinstance(values, str) else values
     return "[" + ", ".join(quote(value) for value in several) + "]"
+
+
+def into_text(into: int | Sequence[Any]) -> str:
+    """Write into how many parts a loop is tiled, or their sizes."""
+    return str(into if isinstance(into, int) else list(into))
 
 
 def shift_text(loop: str, by: str | Sequence[str], options: Mapping[str, Any]) -> str:
@@ -101,6 +107,8 @@ def _value(attribute: Any, transform: str = "", key: str = "") -> Value:
     if (transform, key) in _ENUMS:
         choice: int = ir.IntegerAttr(attribute).value
         return _ENUMS[transform, key][choice]
+    if isinstance(attribute, ir.DenseI64ArrayAttr):
+        return list(attribute)
     if isinstance(attribute, ir.StringAttr | ir.IntegerAttr):
         value: Value = attribute.value
         return value

@@ -21,8 +21,8 @@ class Span:
     rank
         Of the mesh.
     lane
-        ``"compute"``, ``"messages"`` (with the group where each has a lane), or
-        ``"pulls from 3"``.
+        ``"compute"``, ``"compute 1"`` for another lane of kernels, ``"messages"`` (with the
+        group where each has a lane), or ``"pulls from 3"``.
     name
         The kernel, or what is done with which buffer, as ``"exchange K"``.
     kind

@@ -10,7 +10,15 @@ from math import lcm, prod
 from ..dsl import Mesh
 from .facts import Facts
 
-__all__ = ["Arrangement", "Block", "Entry", "Ring", "Spread", "arrangements"]
+__all__ = [
+    "Arrangement",
+    "Block",
+    "Entry",
+    "Ring",
+    "Spread",
+    "arrangements",
+    "growing_sizes",
+]
 
 
 @dataclass(frozen=True)
@@ -29,9 +37,10 @@ class Ring:
 
 @dataclass(frozen=True)
 class Block:
-    """A loop of so many parts, one after another."""
+    """A loop of so many parts, one after another, of these sizes where they are given."""
 
     parts: int
+    sizes: tuple[int, ...] = ()
 
 
 Entry = Spread | Ring | Block
@@ -218,12 +227,31 @@ def _sliced(
     if leading or not axis or axis in entries:
         return
     for parts in slices:
-        if facts.extents[axis] % parts == 0:
-            cut = {**entries, axis: (Block(parts),)}
+        if facts.extents[axis] % parts != 0:
+            continue
+        growing = growing_sizes(facts.extents[axis], parts)
+        for block in (Block(parts), *([Block(parts, growing)] if growing else [])):
+            cut = {**entries, axis: (block,)}
             for order in _orders(entries):
                 yield Arrangement(
                     owners=owners, entries=cut, order=((axis, 0), *order), in_slices=True
                 )
+
+
+def growing_sizes(extent: int, parts: int) -> tuple[int, ...]:
+    """Give sizes that grow, each about twice the one before; none where they cannot.
+
+    Examples
+    --------
+    >>> growing_sizes(16, 4)
+    (1, 2, 4, 9)
+    >>> growing_sizes(4, 4)
+    ()
+    """
+    whole = 2**parts - 1
+    sizes = [max(1, extent * 2**number // whole) for number in range(parts - 1)]
+    last = extent - sum(sizes)
+    return (*sizes, last) if last > sizes[-1] else ()
 
 
 def _orders(

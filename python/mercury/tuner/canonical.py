@@ -271,7 +271,10 @@ def _nest(
             parts = placed.panels(loop.axes[0])
         if parts == 1 or (loop.levels and not loop.shift):
             continue
-        loops.append((loop.axes, parts, *_shift(placed, loop, sizes)))
+        special: list[str] = ["overlaps"] if loop.name in placed.overlaps else []
+        if len(loop.axes) == 1 and placed.layouts[loop.axes[0]].startswith("bounds"):
+            special.append(placed.layouts[loop.axes[0]])
+        loops.append((loop.axes, parts, *_shift(placed, loop, sizes), *special))
         for axis in loop.axes:
             factors[axis].append(-len(loops))
     return (

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import lcm, prod
 from typing import Any, TypeVar
 
+from ..dsl.nodes import Axis
 from ..errors import ScheduleError
 from ..schedule import Schedule
 
@@ -68,7 +69,7 @@ class Placed:
     levels
         Of the mesh, with sizes, outermost first.
     extents, layouts
-        Of each axis.
+        Of each axis. A tile into parts of given sizes makes these its bounds.
     inputs
         The buffers that the program reads; the others are outputs.
     nests
@@ -82,6 +83,8 @@ class Placed:
     deferred
         The outputs that are merged at the end, each with the type that partial results wait
         in; empty for that of their sums.
+    overlaps
+        The loops whose steps compute beside each other.
     """
 
     levels: tuple[tuple[str, int], ...]
@@ -94,6 +97,7 @@ class Placed:
     broadcast: dict[str, tuple[str, ...]]
     patches: tuple[str, ...]
     deferred: tuple[tuple[str, str], ...] = ()
+    overlaps: frozenset[str] = frozenset()
 
     def size(self, level: str) -> int:
         """Give the size of a level."""
@@ -169,9 +173,11 @@ def read_placed(schedule: Schedule) -> Placed:
     if not done:
         raise ScheduleError.from_diagnostics(diagnostics, otherwise="buffers have no place")
     levels: tuple[tuple[str, int], ...] = ()
+    layouts: dict[str, str] = {}
     nests: list[tuple[Loop, ...]] = []
     patches: list[str] = []
     deferred: list[tuple[str, str]] = []
+    overlaps: list[str] = []
     boundary: dict[str, tuple[Cut, ...]] = {}
     inside: dict[str, tuple[Cut, ...]] = {}
     broadcast: dict[str, tuple[str, ...]] = {}
@@ -180,18 +186,21 @@ def read_placed(schedule: Schedule) -> Placed:
             levels = tuple(map(_mercury.level, op.levels))
         if op.operation.name != "commir.program":
             continue
+        layouts = {axis.name: axis.layout for axis in map(Axis.of, op.axes)}
         for binding in op.bindings:
             name, at, within, panels = _binding(str(binding))
             boundary[name], inside[name], broadcast[name] = at, within, panels
         for nest in op.body.blocks[0].operations:
             nests.append(tuple(_loop(str(loop)) for loop in nest.loops))
+            if "commir.overlap" in nest.operation.attributes:
+                overlaps.append(nest.operation.attributes["commir.overlap"].value)
             body = list(nest.operation.regions[0].blocks[0].operations)
             patches += [_impl(each) for each in body]
             deferred += [pair for each in body for pair in _deferred(each, list(inside))]
     return Placed(
         levels=levels,
         extents={axis.name: axis.extent for axis in schedule.program.axes},
-        layouts={axis.name: axis.layout for axis in schedule.program.axes},
+        layouts=layouts,
         inputs=frozenset(buffer.name for buffer in schedule.program.inputs),
         nests=tuple(nests),
         boundary=boundary,
@@ -199,6 +208,7 @@ def read_placed(schedule: Schedule) -> Placed:
         broadcast=broadcast,
         patches=tuple(patches),
         deferred=tuple(sorted(deferred)),
+        overlaps=frozenset(overlaps),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..dsl.source import quote
 from ..schedule import Schedule
 from ..schedule.recipe import Call
-from ..schedule.step import OPS, names, shard_text, shift_text
+from ..schedule.step import OPS, into_text, names, shard_text, shift_text
 
 __all__ = ["apply"]
 
@@ -40,8 +40,8 @@ def apply(schedule: Schedule, calls: Sequence[Call]) -> Schedule:
 def _operands(call: Call) -> str:
     first, *rest = call.args
     match call.name, rest:
-        case "tile", [int(parts)]:
-            return f"{quote(str(first))} into {parts}"
+        case "tile", [int(into) | list(into)]:
+            return f"{quote(str(first))} into {into_text(into)}"
         case "parallelize", [over]:
             return f"{quote(str(first))} over {_names(over)}"
         case "reorder", _:
@@ -50,6 +50,8 @@ def _operands(call: Call) -> str:
             levels = [str(level) for level in over] if isinstance(over, list) else str(over)
             reads = str(call.kwargs.get("reads", "gather"))
             return shard_text(str(first), str(axis), levels, reads)
+        case "overlap", []:
+            return quote(str(first))
         case "defer", []:
             partial = call.kwargs.get("partial")
             return quote(str(first)) + (f" partial {partial}" if partial else "")

@@ -31,6 +31,8 @@ def sentence(placed: Placed) -> str:
         names = [name for name, own in placed.deferred if own == partial]
         kept = f", kept as {partial} until then" if partial else ""
         said.append(f"partial {_and(names)} are merged once at the end{kept}")
+    if placed.overlaps:
+        said.append(f"the steps of {_and(sorted(placed.overlaps))} compute beside each other")
     said += _rest(placed)
     return "; ".join(said)
 

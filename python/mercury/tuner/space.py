@@ -43,6 +43,7 @@ from .arrangement import arrangements
 from .canonical import family, fingerprint
 from .deferral import deferrals
 from .facts import Facts
+from .overlap import overlaps
 from .placed import Placed, read_placed
 from .placement import Style, operands, place_calls, placements, walked
 from .script import apply
@@ -75,7 +76,10 @@ class SpaceOptions:
         Numbers of parts that one axis is cut into, one after another, inside a rank.
     slices
         Numbers of parts that divide the axis which all buffers begin with: a ring that pulls
-        is repeated for each, and reads the next one meanwhile.
+        is repeated for each, and reads the next one meanwhile. Each number is tried with equal
+        parts, and with growing ones, the first of which is there soon.
+    overlap
+        Whether steps may compute beside each other, which is something on GPUs alone.
     implementations
         For a pattern of kernels, the implementations to choose from.
     untied
@@ -88,6 +92,7 @@ class SpaceOptions:
     narrow: tuple[str, ...] = ()
     blocks: tuple[int, ...] = ()
     slices: tuple[int, ...] = (2, 4, 8)
+    overlap: bool = False
     implementations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untied: bool = False
 
@@ -209,8 +214,10 @@ class Space:
                     self.illegal[error.message] += 1
                     continue
                 found = fingerprint(placed, links)
-                yield Candidate(schedule=schedule, placed=placed, fingerprint=found)
-                yield from self._deferred(schedule, placed, links, found)
+                eager = Candidate(schedule=schedule, placed=placed, fingerprint=found)
+                for made in (eager, *self._deferred(schedule, placed, links, found)):
+                    yield made
+                    yield from self._overlapped(made, links)
 
     def fingerprint(self, schedule: Schedule) -> str:
         """Give the fingerprint that a schedule of this program and mesh has in the space."""
@@ -305,6 +312,16 @@ class Space:
                 continue
             found = fingerprint(later, links)
             yield Candidate(schedule=made, placed=later, fingerprint=found, eager=eager)
+
+    def _overlapped(self, made: Candidate, links: Mapping[str, str]) -> Iterator[Candidate]:
+        """Give the same schedule with steps that compute beside each other."""
+        calls = overlaps(self.program, made.placed) if self.options.overlap else []
+        if not calls:
+            return
+        schedule = apply(made.schedule, calls)
+        placed = read_placed(schedule)
+        found = fingerprint(placed, links)
+        yield Candidate(schedule=schedule, placed=placed, fingerprint=found, eager=made.eager)
 
     def _finished(self, arranged: Schedule, steps: Sequence[Call]) -> Iterator[Schedule]:
         named = self.options.implementations

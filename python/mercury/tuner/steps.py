@@ -66,7 +66,10 @@ def loop_calls(
                     name, left = f"{left}_outer", f"{left}_inner"
                 elif not isinstance(unit.entries[0], Spread | Ring):
                     # A block at the end walks its parts; what is left is whole.
-                    calls.append(Call(name="tile", args=[left, unit.entries[0].parts]))
+                    block = unit.entries[0]
+                    calls.append(
+                        Call(name="tile", args=[left, list(block.sizes) or block.parts])
+                    )
                     name = f"{left}_outer"
                 natural.append(name)
                 names |= {(axis, at): name for at in unit.numbers}

@@ -96,7 +96,7 @@ def tune(
     prune
         Whether a lower bound spares simulations; the result is the same.
     options
-        What the space holds.
+        What the space holds. When not given, its defaults, on GPUs with steps that overlap.
     top
         How many of the fastest plans are tried before one is chosen.
     cache
@@ -145,7 +145,7 @@ def tune(
     deadline = None if seconds is None else started + seconds
     patience = parse_seconds(candidate_limit)
     own_cost = Simulated() if cost is None else Guarded(cost, patience, deadline)
-    own_options = options or SpaceOptions()
+    own_options = options or SpaceOptions(overlap=target == "cuda")
     key = Key.of(
         program,
         ranks,

@@ -57,8 +57,10 @@ class _Tiles:
                 parts[axis] = parts.get(axis, 1) * own
         self.steps = prod(loop.parts for loop in loops if not loop.levels)
         self.extents: dict[str, float] = {}
-        # Pieces of a tile are launched by themselves.
-        self.even = all(loop.shift is None or loop.shift.chunks == 1 for loop in loops)
+        # Pieces of a tile are launched by themselves; steps that overlap share waves.
+        self.even = not placed.overlaps and all(
+            loop.shift is None or loop.shift.chunks == 1 for loop in loops
+        )
         for axis, over in levels.items():
             extent = placed.extents[axis]
             lengths = shard_lengths(placed.levels, over, extent, 1, placed.layouts[axis])

@@ -222,7 +222,7 @@ def _sum_all(overwrites: bool) -> Callable[[Fields], None]:
 
 for _bits in ("f32_f32_f32", "i32_i32_i32"):
     define(f"copy_{_bits}", 22, _copy)
-define("fill_f32_f32_f32", 12, _fill)
+define("fill_i32_i32_i32", 12, _fill)  # the bits of a number
 define("accumulate_f32_f32_f32", 22, _accumulate)
 define("softmax_merge_f32_f32_f32", 40, _softmax_merge)
 for _suffix, _overwrites in (("", False), ("_overwrite", True)):

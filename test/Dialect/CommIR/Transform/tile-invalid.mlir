@@ -236,3 +236,103 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+// CONSTRAINT: tile.sizes
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @too_few on @mesh axes(b = 8, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {}
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    // expected-error@below {{cannot tile loop 'b': the sizes of parts must add up to the extent of an axis in blocks that nothing else cuts, got [1, 2] for 'b' of 8}}
+    transform.commir.tile "b" into [1, 2] in %program : !transform.any_op
+    transform.yield
+  }
+}
+
+// -----
+
+// CONSTRAINT: tile.sizes
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @too_many on @mesh axes(b = 8, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {}
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    // expected-error@below {{cannot tile loop 'b': the sizes of parts must add up to the extent of an axis in blocks that nothing else cuts, got [1, 9, -2] for 'b' of 8}}
+    transform.commir.tile "b" into [1, 9, -2] in %program : !transform.any_op
+    transform.yield
+  }
+}
+
+// -----
+
+// CONSTRAINT: tile.sizes
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @in_zigzag on @mesh axes(b = 8, h = 4, sq = 64 zigzag, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {}
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    // expected-error@below {{cannot tile loop 'sq': the sizes of parts must add up to the extent of an axis in blocks that nothing else cuts, got [4, 60] for 'sq' of 64, which is cut already}}
+    transform.commir.tile "sq" into [4, 60] in %program : !transform.any_op
+    transform.yield
+  }
+}
+
+// -----
+
+// CONSTRAINT: tile.sizes
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @at_a_boundary on @mesh axes(b = 8, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32> at [sk -> gpu])
+      outputs() {
+    commir.for b, h, sq, sk {}
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    // expected-error@below {{cannot tile loop 'sk': the sizes of parts must add up to the extent of an axis in blocks that nothing else cuts, got [4, 60] for 'sk' of 64, which is cut already}}
+    transform.commir.tile "sk" into [4, 60] in %program : !transform.any_op
+    transform.yield
+  }
+}
+
+// -----
+
+// CONSTRAINT: tile.sizes-axis
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(node = 2, gpu = 4)
+  // expected-note@below {{the program is here}}
+  commir.program @two_axes on @mesh axes(b = 8, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for bh in (b, h), sq, sk {}
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    // expected-error@below {{cannot tile loop 'bh': the sizes of parts must be of a loop over one axis, 'bh' is over 2}}
+    transform.commir.tile "bh" into [4, 28] in %program : !transform.any_op
+    transform.yield
+  }
+}

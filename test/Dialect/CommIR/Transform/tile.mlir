@@ -134,3 +134,24 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+// The sizes of the parts are the bounds of the axis.
+// CHECK-LABEL: commir.program @into_sizes
+// CHECK-SAME: axes(b = 8 bounds[0, 1, 3, 8], h = 4,
+// CHECK: commir.for b_outer in b of 3, b_inner in b, h, sq, sk {
+module attributes {transform.with_named_sequence} {
+  commir.mesh @mesh(gpu = 2)
+  commir.program @into_sizes on @mesh axes(b = 8, h = 4, sq = 64, sk = 64)
+      inputs(%Q: !commir.buffer<[b, sq, h], f32>, %K: !commir.buffer<[b, sk, h], f32>)
+      outputs() {
+    commir.for b, h, sq, sk {}
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %program = transform.structured.match ops{["commir.program"]} in %root
+        : (!transform.any_op) -> !transform.any_op
+    transform.commir.tile "b" into [1, 2, 5] in %program : !transform.any_op
+    transform.yield
+  }
+}

@@ -1,0 +1,98 @@
+"""Steps that compute beside each other: right in lanes, and where they are refused."""
+
+import re
+
+import mercury as mc
+import pytest
+from mercury.errors import MercuryError
+from mercury.runtime import SimOptions
+from mercury.runtime.trial import trial
+from mercury.tuner import Space, SpaceOptions
+
+ZIGZAG = {"sq": "zigzag", "sk": "zigzag"}
+PULL = "parallelize(sq, gpu); shift(sk, by=sq, reads=pull{}); "
+MATMUL = "parallelize(j, gpu); shift(i, by=j{}); overlap(i)"
+
+
+def attention(**options):
+    sizes = {"b": 2, "h": 4, "sq": 13, "sk": 13, "d": 4, "dtype": "bf16", "mask": "causal"}
+    return mc.programs.attention(**(sizes | options))
+
+
+CASES = {
+    "products, pulled": (lambda: mc.programs.matmul(m=9, n=7, depth=5), MATMUL, ", reads=pull"),
+    "products, sent": (lambda: mc.programs.matmul(m=9, n=7, depth=5), MATMUL, ""),
+    "own part last": (
+        lambda: mc.programs.matmul(m=9, n=7, depth=5, dtype="f32"),
+        MATMUL,
+        ", reads=pull, offset=1",
+    ),
+    "an empty part": (lambda: mc.programs.matmul(m=1, n=7, depth=5), MATMUL, ", reads=pull"),
+    "attention merged once": (
+        lambda: attention(mask="full"),
+        PULL + "defer(O, partial=bf16); overlap(sk)",
+        "",
+    ),
+    "in float32": (attention, PULL + "defer(O); overlap(sk)", ""),
+    "grouped heads": (lambda: attention(group=2), PULL + "defer(O); overlap(sk)", ", offset=1"),
+    "both ends": (
+        lambda: attention(layout=ZIGZAG),
+        PULL + "defer(O, partial=bf16); overlap(sk)",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_steps_in_lanes_are_right(case):
+    """The checker proves that the lanes do not race; ranks that are late change nothing."""
+    program, recipe, more = CASES[case]
+    schedule = mc.Schedule(program(), mc.Mesh(gpu=2)).apply(recipe.format(more))
+    plan = schedule.compile()
+    result = trial(plan, 2, SimOptions(seed=3, max_delay_us=100))
+    assert result.right, result.errors
+    used = re.findall(r"commir\.lane\.use (\d)", plan.spmd)
+    assert used == ["1", "0"], used
+    assert "commir.lane.order 1 before 0" in plan.spmd
+
+
+def test_one_rank_has_nothing_to_overlap():
+    schedule = mc.Schedule(mc.programs.matmul(m=9, n=7, depth=5), mc.Mesh(gpu=1))
+    plan = schedule.apply(MATMUL.format("")).compile()
+    assert "commir.lane" not in plan.spmd.partition("func.func")[2]
+    assert trial(plan, 0).right
+
+
+def test_steps_that_merge_must_be_deferred():
+    schedule = mc.Schedule(attention(), mc.Mesh(gpu=2)).apply(PULL.format("") + "overlap(sk)")
+    with pytest.raises(
+        MercuryError, match="both steps merge into 'O', unless that is deferred"
+    ):
+        schedule.compile()
+
+
+def test_a_recipe_says_that_steps_overlap():
+    made = mc.Schedule(mc.programs.matmul(m=9, n=7, depth=5), mc.Mesh(gpu=2))
+    recipe = made.parallelize("j", "gpu").shift("i", by="j").overlap("i").recipe()
+    assert recipe == "parallelize(j, gpu); shift(i, by=j); overlap(i)"
+    again = mc.Schedule(mc.programs.matmul(m=9, n=7, depth=5), mc.Mesh(gpu=2)).apply(recipe)
+    assert again.recipe() == recipe
+
+
+@pytest.mark.parametrize(
+    ("program", "loop"),
+    [(mc.programs.matmul(m=8, n=8, depth=8), "i"), (attention(b=1, mask="full"), "sk")],
+)
+def test_the_space_has_what_can_overlap_and_all_of_it_lowers(program, loop):
+    mesh = mc.Mesh(gpu=2)
+    plain = {each.recipe for each in Space(program, mesh)}
+    wide = {each.recipe for each in Space(program, mesh, options=SpaceOptions(overlap=True))}
+    fresh = wide - plain
+    assert plain < wide
+    assert all("overlap(" in recipe for recipe in fresh)
+    along = [recipe for recipe in fresh if f"overlap({loop})" in recipe]
+    assert along
+    assert all("defer(" in recipe for recipe in along) == (loop == "sk")
+    for recipe in fresh:
+        plan = mc.Schedule(program, mesh).apply(recipe).compile()
+        assert "commir.lane.use 1" in plan.spmd, recipe
