@@ -796,3 +796,26 @@ commir.program @sink on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
         to !commir.buffer<[b, sq, h, 8], f32>, !commir.buffer<[b, h, sq], f32>
   }
 }
+
+// -----
+
+// A level of one rank cuts nothing, so no group gathers what it cut, though
+// a ring cuts the axis into stripes, and no shard is a union of finer stripes.
+// CHECK-LABEL: commir.program @level_of_one_rank on
+// CHECK-NOT: all_gather
+// CHECK: commir.launch "matmul"
+// CHECK-NOT: all_gather
+commir.mesh @mesh(node = 1, gpu = 2)
+commir.program @level_of_one_rank on @mesh axes(i = 8 striped(1), j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> replicate [gpu], %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i_node in i shift(by j on node), i_gpu in i of 2 shift(by j on gpu), j of 2 parallel(node, gpu), k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

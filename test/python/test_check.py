@@ -101,6 +101,15 @@ def test_no_layout_raises_an_alarm(name, layout):
         prove(strategy, levels, program)
 
 
+def test_many_stripes_are_proved_before_the_time_is_up():
+    # 43 stripes a rank: a step of the ring merges each with each, 1849 times.
+    program = mc.programs.attention(
+        h=3, sq=771, sk=771, d=8, mask=mc.window(257, 0),
+        layout={"sq": "striped(3)", "sk": "striped(3)"}, dtype="bf16",
+    )  # fmt: skip
+    assert prove(mc.strategies.get("ring"), {"node": 3, "gpu": 2}, program)
+
+
 @pytest.mark.parametrize(
     "name", ["ring", "double-ring", "ulysses", "tree", "gemm-rs", "hybrid"]
 )

@@ -130,6 +130,18 @@ def test_it_contains_what_was_found(found, text):
         assert reason in said
 
 
+def test_what_was_simulated_only_has_its_row_and_its_mark(found):
+    left = replace(found.chosen, fingerprint="left", recipe="left()")
+    text = page(replace(found, untried=(left,)), simulate=simulate)
+    reader = read(text)
+    number = len(found.plans) + 1
+    assert f"{number}. Pareto set, simulated only" in reader.text
+    assert f"plan-{number}" in {a.get("id") for _, a in reader.elements}
+    assert any(a.get("href") == f"#plan-{number}" for a in reader.all("a"))
+    assert "not run" in reader.text
+    assert "not run" not in read(page(found, simulate=simulate)).text
+
+
 def test_every_column_of_figures_says_how_they_came_about(text):
     for caption in ("Latency", "Exposed", "May be off by", "With half a link"):
         assert re.search(rf'{caption} <span class="badge predicted">predicted</span>', text)

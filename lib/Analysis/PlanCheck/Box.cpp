@@ -68,25 +68,48 @@ bool check::join(Box &a, const Box &b) {
   return true;
 }
 
+static bool isBefore(const Box &a, const Box &b) {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [](const Interval &i, const Interval &j) {
+                                        return std::pair(i.begin, i.end) <
+                                               std::pair(j.begin, j.end);
+                                      });
+}
+
+llvm::ArrayRef<Box> BoxSet::getNear(const Box &box) const {
+  if (box.size() != 1)
+    return boxes;
+  // Disjoint intervals end in the order in which they begin.
+  const Box *first = llvm::partition_point(
+      boxes, [&](const Box &each) { return each[0].end < box[0].begin; });
+  const Box *last = llvm::partition_point(
+      boxes, [&](const Box &each) { return each[0].begin <= box[0].end; });
+  return {first, std::max(first, last)};
+}
+
 void BoxSet::add(Box box) {
+  int64_t added = 1;
+  for (const Interval &interval : box)
+    added *= interval.size();
+  points += added;
   for (bool joined = true; joined;) {
     joined = false;
-    for (size_t at = 0; at < boxes.size(); ++at) {
-      if (!join(box, boxes[at]))
+    for (const Box &near : getNear(box)) {
+      if (!join(box, near))
         continue;
-      boxes.erase(boxes.begin() + at);
+      boxes.erase(&near);
       joined = true;
       break;
     }
   }
-  boxes.push_back(std::move(box));
+  boxes.insert(llvm::lower_bound(boxes, box, isBefore), std::move(box));
 }
 
 llvm::SmallVector<Box> BoxSet::getMissing(const Box &whole) const {
   llvm::SmallVector<Box> missing;
   if (!check::isEmpty(whole))
     missing.push_back(whole);
-  for (const Box &box : boxes) {
+  for (const Box &box : getNear(whole)) {
     llvm::SmallVector<Box> rest;
     for (const Box &left : missing)
       subtract(left, box, rest);
@@ -101,5 +124,7 @@ bool BoxSet::operator==(const BoxSet &other) const {
       return all.getMissing(box).empty();
     });
   };
+  if (points != other.points)
+    return false;
   return boxes == other.boxes || (covers(*this, other) && covers(other, *this));
 }

@@ -29,10 +29,16 @@ void subtract(const Box &a, const Box &b, llvm::SmallVectorImpl<Box> &rest);
 bool join(Box &a, const Box &b);
 
 /// Disjoint boxes, as few as joining neighbours gives.
+///
+/// Stripes and windows make sets of hundreds of intervals, each asked for and
+/// added to as often: of one dimension, a box is found by its place.
 class BoxSet {
 public:
   llvm::ArrayRef<Box> getBoxes() const { return boxes; }
   bool isEmpty() const { return boxes.empty(); }
+
+  /// All boxes that overlap or touch one, and perhaps more.
+  llvm::ArrayRef<Box> getNear(const Box &box) const;
 
   /// Adds a box that none of the set overlaps.
   void add(Box box);
@@ -41,7 +47,10 @@ public:
   bool operator==(const BoxSet &other) const;
 
 private:
+  /// From the least to the largest.
   llvm::SmallVector<Box, 2> boxes;
+  /// How many points lie in them.
+  int64_t points = 0;
 };
 
 } // namespace mlir::commir::check

@@ -31,7 +31,7 @@ Checker::unite(RankState &rank, int64_t output, const Box &elements,
   Box needed = meaning.getNeeded(output, elements);
   for (const Box &box : boxes) {
     SmallVector<Box> fresh = united->getMissing(box);
-    for (const Box &held : united->getBoxes()) {
+    for (const Box &held : united->getNear(box)) {
       std::optional<Box> twice = intersect(held, box);
       if (twice)
         twice = intersect(*twice, needed);

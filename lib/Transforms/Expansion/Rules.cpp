@@ -224,7 +224,8 @@ NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
             llvm::is_contained(loop.getShift().getLevels(), level))
           shifted.push_back(loop);
     }
-    if (foreign.empty() && followsLoops(cut))
+    // Levels of one rank cut nothing.
+    if (foreign.empty() && (getFactors(mesh, cut).empty() || followsLoops(cut)))
       continue;
     bool follows = llvm::none_of(foreign, [&](StringAttr level) {
       return llvm::any_of(type.getDims(), [&](DimAttr dim) {

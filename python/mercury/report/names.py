@@ -46,4 +46,5 @@ def names(result: TuneResult) -> dict[str, str]:
     for each in result.pareto:
         if not found[each.fingerprint]:
             found[each.fingerprint].append("Pareto set")
+    found |= {each.fingerprint: ["Pareto set, simulated only"] for each in result.untried}
     return {fingerprint: ", ".join(parts) for fingerprint, parts in found.items()}

@@ -53,7 +53,7 @@ class _Scale:
 
 def pareto_plot(result: TuneResult) -> Html:
     """Draw every plan that was compared, those of the result as links to their rows."""
-    plans = result.plans
+    plans = result.listed
     points = [(latency, float(peak)) for latency, peak in result.cloud]
     points += [(each.costs.latency, float(each.peak_bytes)) for each in plans]
     x = _Scale([point[0] for point in points], _LEFT, _WIDTH - _RIGHT)

@@ -78,8 +78,9 @@ def _plain(head: object) -> str:
 
 def ranking(result: TuneResult, checks: Mapping[str, Check]) -> Html:
     """Write the plans of the result, the chosen one first, then by latency."""
-    first, *others = result.plans
-    number = {each.fingerprint: n for n, each in enumerate(result.plans, 1)}
+    first, *others = result.listed
+    number = {each.fingerprint: n for n, each in enumerate(result.listed, 1)}
+    untried = {each.fingerprint for each in result.untried}
     ranked = [first, *sorted(others, key=lambda each: each.rank)]
     how = badge("predicted")
     heads = [
@@ -108,7 +109,9 @@ def ranking(result: TuneResult, checks: Mapping[str, Check]) -> Html:
                     format_seconds(costs.exposed),
                     format_bytes(choice.peak_bytes),
                     _slower(choice),
-                    _checked(checks.get(choice.fingerprint)),
+                    "not run"
+                    if choice.fingerprint in untried
+                    else _checked(checks.get(choice.fingerprint)),
                     tag("code", choice.recipe or "(nothing)"),
                 ],
                 f"plan-{n}",
@@ -118,8 +121,8 @@ def ranking(result: TuneResult, checks: Mapping[str, Check]) -> Html:
     caption = f"The chosen plan, then the others by latency.{ran}"
     if result.untried:
         caption += (
-            f" Simulated only, because the search ended before their trial: "
-            f"{'; '.join(each.recipe for each in result.untried)}."
+            " What was simulated only was not run, because the search ended before its trial;"
+            " more time has it tried."
         )
     return grid(caption, heads, rows, "ranking")
 

@@ -65,14 +65,15 @@ def trial(plan: Plan, seed: int = 0, options: SimOptions | None = None) -> Trial
     outputs = plan.program.outputs
     found = result if len(outputs) > 1 else {outputs[0].name: result}
     expected = reference.evaluate(plan.program, inputs)
-    return Trial(
-        errors={
-            name: reference.relative_error(found[name], whole)
-            for name, whole in expected.items()
-        },
-        limits=limits(plan.program),
-        report=plan.report,
-    )
+    errors = {
+        name: reference.relative_error(found[name], whole) for name, whole in expected.items()
+    }
+    explained = limits(plan.program)
+    if any(error > explained[name] for name, error in errors.items()):
+        # Where terms cancel, rounding explains more. It takes another run to know.
+        condition = reference.condition(plan.program, inputs, seed)
+        explained = {name: limit * condition[name] for name, limit in explained.items()}
+    return Trial(errors=errors, limits=explained, report=plan.report)
 
 
 def limits(program: Program) -> dict[str, float]:

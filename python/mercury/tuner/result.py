@@ -250,6 +250,11 @@ class TuneResult:
         found = [self.chosen, self.runner_up, *self.pareto, self.plain]
         return tuple({each.fingerprint: each for each in found if each is not None}.values())
 
+    @property
+    def listed(self) -> tuple[Choice, ...]:
+        """All plans, then those that were simulated only."""
+        return (*self.plans, *self.untried)
+
     def assumptions(self, choice: Choice) -> Assumptions:
         """Say what one of the plans assumes of the machine."""
         return Assumptions.of(choice, self.links)
@@ -279,7 +284,7 @@ class TuneResult:
             own = named.get(self.plain.fingerprint)
             named[self.plain.fingerprint] = f"{own}, plain" if own else "plain"
         named |= {each.fingerprint: "simulated only" for each in self.untried}
-        for choice in (*self.plans, *self.untried):
+        for choice in self.listed:
             costs = choice.costs
             seen = choice.measured_s
             rows.append(
