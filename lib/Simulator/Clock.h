@@ -13,8 +13,9 @@
 #ifndef LIB_SIMULATOR_CLOCK_H
 #define LIB_SIMULATOR_CLOCK_H
 
+#include <cstddef>
 #include <cstdint>
-#include <queue>
+#include <map>
 #include <vector>
 
 namespace mlir::commir::simulator {
@@ -28,8 +29,6 @@ struct Alarm {
     LaneEnds,     // a copy inside a rank, in lane `id`
     LaneStarts    // the pull in front of lane `id` may start
   };
-  double time;
-  uint64_t order;
   Kind kind;
   int32_t id;
   uint32_t version;
@@ -40,25 +39,32 @@ public:
   double now = 0;
 
   void set(double time, Alarm::Kind kind, int32_t id, uint32_t version = 0) {
-    alarms.push({time, order++, kind, id, version});
+    if (last == times.end() || last->first != time)
+      last = times.try_emplace(time).first;
+    last->second.push_back({kind, id, version});
   }
-  bool isEmpty() const { return alarms.empty(); }
+  bool isEmpty() const { return times.empty(); }
   /// Takes the next alarm; it is `now` then.
   Alarm next() {
-    Alarm alarm = alarms.top();
-    alarms.pop();
-    now = alarm.time;
+    auto first = times.begin();
+    now = first->first;
+    Alarm alarm = first->second[taken++];
+    if (taken == first->second.size()) {
+      if (last == first)
+        last = times.end();
+      times.erase(first);
+      taken = 0;
+    }
     return alarm;
   }
 
 private:
-  struct Later {
-    bool operator()(const Alarm &a, const Alarm &b) const {
-      return a.time != b.time ? a.time > b.time : a.order > b.order;
-    }
-  };
-  uint64_t order = 0;
-  std::priority_queue<Alarm, std::vector<Alarm>, Later> alarms;
+  /// Ranks that do the same do it at one time, so there are few times.
+  std::map<double, std::vector<Alarm>> times;
+  /// Where the last alarm was set.
+  std::map<double, std::vector<Alarm>>::iterator last = times.end();
+  /// How many alarms of the first time were taken.
+  size_t taken = 0;
 };
 
 } // namespace mlir::commir::simulator

@@ -63,6 +63,32 @@ int64_t mlir::commir::getLargestSize(AxisAttr axis, const AxisPart &range,
   return largest;
 }
 
+/// The positions of `axis / divisor` in each piece of a part like this one,
+/// where an even cut makes all alike: then sizes are known, and begins are
+/// multiples.
+static std::optional<int64_t> getEvenPiece(AxisAttr axis, const AxisPart &range,
+                                           int64_t divisor) {
+  int64_t extent = axis.getExtent(), blocks = range.count;
+  switch (axis.getLayout().getKind()) {
+  case Layout::Kind::Block:
+    break;
+  case Layout::Kind::Zigzag:
+    blocks *= range.count == 1 ? 1 : 2;
+    break;
+  case Layout::Kind::Striped:
+    if (range.count > 1)
+      blocks *= getPieces(axis, range.count);
+    if (range.count > 1 && extent != blocks * axis.getLayout().getChunk())
+      return std::nullopt;
+    break;
+  case Layout::Kind::Bounds:
+    return std::nullopt;
+  }
+  if (extent % (blocks * divisor) != 0)
+    return std::nullopt;
+  return extent / (blocks * divisor);
+}
+
 Value LayoutBuilder::constant(int64_t value) {
   return builder.constant(loc, value);
 }
@@ -80,8 +106,17 @@ Value LayoutBuilder::mul(Value a, int64_t b) {
 }
 
 Value LayoutBuilder::blockBound(int64_t extent, int64_t shards, Value index) {
+  if (extent % shards == 0)
+    return mul(index, extent / shards);
   Value product = builder.fold<arith::MulIOp>(loc, index, constant(extent));
   return builder.fold<arith::CeilDivUIOp>(loc, product, constant(shards));
+}
+
+Value LayoutBuilder::blockSize(int64_t extent, int64_t shards, Value index) {
+  if (extent % shards == 0)
+    return constant(extent / shards);
+  return sub(blockBound(extent, shards, add(index, constant(1))),
+             blockBound(extent, shards, index));
 }
 
 Value LayoutBuilder::bound(AxisAttr axis, Value index, int64_t shards) {
@@ -107,6 +142,8 @@ Value LayoutBuilder::begin(AxisAttr axis, const AxisPart &range,
                            int64_t divisor) {
   if (!range.index)
     return constant(0);
+  if (auto even = getEvenPiece(axis, range, divisor))
+    return mul(range.index, *even);
   Value first = bound(axis, range.index, range.count);
   if (divisor == 1)
     return first;
@@ -137,15 +174,9 @@ Value LayoutBuilder::sizeOfShard(AxisAttr axis, const AxisPart &shard,
   }
   case Layout::Kind::Zigzag: {
     // Block `index` from the front and as many from the back.
-    auto block = [&](Value from, Value to) {
-      Value begin = blockBound(extent, 2 * shards, from);
-      Value end = blockBound(extent, 2 * shards, to);
-      return sub(end, begin);
-    };
-    Value count = constant(2 * shards);
-    Value low = block(index, next);
-    Value from = sub(count, next), to = sub(count, index);
-    return add(low, block(from, to));
+    Value low = blockSize(extent, 2 * shards, index);
+    Value back = sub(constant(2 * shards), next);
+    return add(low, blockSize(extent, 2 * shards, back));
   }
   case Layout::Kind::Striped: {
     int64_t chunk = axis.getLayout().getChunk();
@@ -168,10 +199,10 @@ LayoutBuilder::Piece LayoutBuilder::pieceOfShard(AxisAttr axis,
                                                  Value number,
                                                  int64_t divisor) {
   int64_t shards = shard.count;
-  Value index = shard.index, zero = constant(0), one = constant(1);
+  Value index = shard.index, zero = constant(0);
   if (getPieces(axis, shard) == 1) {
     Value first = begin(axis, shard, divisor);
-    return {first, add(first, sizeOfShard(axis, shard, divisor)), zero};
+    return {first, add(first, size(axis, shard, divisor)), zero};
   }
   assert(divisor == 1 && "a shard in pieces is cut along the axis itself");
   if (axis.getLayout().getKind() == Layout::Kind::Zigzag) {
@@ -180,18 +211,17 @@ LayoutBuilder::Piece LayoutBuilder::pieceOfShard(AxisAttr axis,
     auto choose = [&](Value front, Value back) -> Value {
       return builder.fold<arith::SelectOp>(loc, isFront, front, back);
     };
-    int64_t blocks = 2 * shards;
-    Value mirrored = sub(constant(blocks - 1), index);
-    Value block = choose(index, mirrored);
-    Value front = sub(blockBound(axis.getExtent(), blocks, add(index, one)),
-                      blockBound(axis.getExtent(), blocks, index));
-    return {blockBound(axis.getExtent(), blocks, block),
-            blockBound(axis.getExtent(), blocks, add(block, one)),
-            choose(zero, front)};
+    int64_t extent = axis.getExtent(), blocks = 2 * shards;
+    Value block = choose(index, sub(constant(blocks - 1), index));
+    Value first = blockBound(extent, blocks, block);
+    return {first, add(first, blockSize(extent, blocks, block)),
+            choose(zero, blockSize(extent, blocks, index))};
   }
   int64_t chunk = axis.getLayout().getChunk();
   Value extent = constant(axis.getExtent());
   Value first = mul(add(mul(number, shards), index), chunk);
+  if (getEvenPiece(axis, shard, divisor))
+    return {first, add(first, constant(chunk)), mul(number, chunk)};
   Value from = builder.fold<arith::MinSIOp>(loc, first, extent);
   Value to =
       builder.fold<arith::MinSIOp>(loc, add(first, constant(chunk)), extent);
@@ -300,6 +330,8 @@ std::pair<Value, Value> LayoutBuilder::sumPieces(AxisAttr axis,
 
 Value LayoutBuilder::size(AxisAttr axis, const AxisPart &range,
                           int64_t divisor) {
+  if (auto piece = getEvenPiece(axis, range, divisor); piece && range.index)
+    return constant(getPieces(axis, range) * *piece);
   if (range.steps.empty())
     return sizeOfShard(axis, range, divisor);
   if (isOneInterval(axis))
@@ -320,6 +352,10 @@ LayoutBuilder::Piece LayoutBuilder::piece(AxisAttr axis, const AxisPart &range,
   if (range.steps.empty())
     return pieceOfShard(axis, range, number, divisor);
   Piece piece = findInterval(axis, range, number, divisor);
+  if (auto even = getEvenPiece(axis, range, divisor)) {
+    piece.local = mul(number, *even);
+    return piece;
+  }
   // All chunks before one are whole.
   if (axis.getLayout().getKind() == Layout::Kind::Striped) {
     piece.local = mul(number, axis.getLayout().getChunk());

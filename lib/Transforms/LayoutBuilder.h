@@ -86,6 +86,8 @@ private:
   Value mul(Value a, int64_t b);
   /// ceil(index * extent / shards).
   Value blockBound(int64_t extent, int64_t shards, Value index);
+  /// How many positions block `index` has.
+  Value blockSize(int64_t extent, int64_t shards, Value index);
   /// Where interval shard `index` begins; with `index + 1`, where it ends.
   Value bound(AxisAttr axis, Value index, int64_t shards);
   /// The same for one shard.

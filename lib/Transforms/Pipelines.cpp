@@ -43,7 +43,11 @@ static void buildToSPMD(OpPassManager &passes, const PlanOptions &options) {
     passes.addPass(createSelectTransport(target));
   }
   passes.addPass(createLocalize());
-  passes.addPass(createCanonicalizerPass());
+  // A plan has no branches between blocks, which are what takes time to look
+  // at.
+  passes.addPass(createCanonicalizerPass(
+      GreedyRewriteConfig().setRegionSimplificationLevel(
+          GreedySimplifyRegionLevel::Disabled)));
   passes.addPass(createCSEPass());
   passes.addPass(createPipelineCommunication({options.depth}));
   passes.addPass(createAssignLanes());

@@ -17,9 +17,9 @@
 // SPMD: commir.exchange.start
 // SPMD: commir.exchange.start
 // SPMD: scf.if
-// SPMD-NEXT: commir.launch "attention_fwd" {{.*}}overwrite = array<i1: true, true>
+// SPMD: commir.launch "attention_fwd" {{.*}}overwrite = array<i1: true, true>
 // SPMD-NEXT: } else {
-// SPMD-NEXT: commir.launch "attention_fwd"
+// SPMD: commir.launch "attention_fwd"
 // SPMD-NOT: overwrite
 // SPMD: commir.wait
 // SPMD-NEXT: commir.wait

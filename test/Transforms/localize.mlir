@@ -153,11 +153,11 @@ commir.program @finer_part_over_two_levels on @mesh axes(i = 100)
 // CHECK: %[[B:.*]] = arith.muli %[[P1]], %c50
 // CHECK: %[[HI:.*]] = arith.ceildivui %[[B]], %c8
 // CHECK: %[[FRONT:.*]] = arith.subi %[[HI]], %[[LO]]
-// CHECK: %[[FROM:.*]] = arith.subi %c8{{.*}}, %[[P1]]
-// CHECK: %[[TO:.*]] = arith.subi %c8{{.*}}, %[[P]]
-// CHECK: %[[C:.*]] = arith.muli %[[FROM]], %c50
+// CHECK: %[[LAST:.*]] = arith.subi %c8{{.*}}, %[[P1]]
+// CHECK: %[[C:.*]] = arith.muli %[[LAST]], %c50
 // CHECK: %[[LO2:.*]] = arith.ceildivui %[[C]], %c8
-// CHECK: %[[D:.*]] = arith.muli %[[TO]], %c50
+// CHECK: %[[NEXT:.*]] = arith.addi %[[LAST]], %c1
+// CHECK: %[[D:.*]] = arith.muli %[[NEXT]], %c50
 // CHECK: %[[HI2:.*]] = arith.ceildivui %[[D]], %c8
 // CHECK: %[[BACK:.*]] = arith.subi %[[HI2]], %[[LO2]]
 // CHECK: %[[SIZE:.*]] = arith.addi %[[FRONT]], %[[BACK]]
@@ -187,6 +187,39 @@ commir.program @striped on @mesh axes(i = 50 striped(4)) inputs()
   %r = commir.group_rank "gpu"
   %a = commir.part %A [i : %r of 3] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
   commir.fill %a with 0.0 : !commir.tile<[i], f32>
+}
+
+// -----
+
+// An even cut has shards of one size, and begins are multiples of it: nothing
+// is rounded, nor summed over the shards of a strided placement.
+// CHECK-LABEL: func.func @even
+// CHECK-NOT: arith.ceildivui
+// CHECK-NOT: scf.for
+// CHECK: %[[R:.*]] = commir.group_rank "gpu"
+// CHECK: %[[KEYS:.*]] = arith.muli %[[R]], %c2
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][%c12{{.*}}, %c8{{.*}}] : memref<?xi8> to memref<?x?xf32>
+// CHECK: memref.subview %{{.*}}[%c0{{.*}}, %[[KEYS]]] [%c12{{.*}}, %c2{{.*}}]
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][%c16{{.*}}] : memref<?xi8> to memref<?xf32>
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][%c24{{.*}}] : memref<?xi8> to memref<?xf32>
+// CHECK: %[[H:.*]] = arith.muli %[[R]], %c8
+// CHECK: commir.launch "attention_fwd" {{.*}} at(%[[H]], %[[KEYS]])
+// CHECK-NOT: arith.ceildivui
+// CHECK: return
+commir.mesh @mesh(gpu = 4)
+commir.program @even on @mesh axes(i = 48, h = 32, z = 64 zigzag, s = 96 striped(4)) inputs()
+    outputs(%A: !commir.buffer<[i, h/4], f32> inside [i -> (2, gpu)],
+            %Z: !commir.buffer<[z], f32> inside [z -> gpu],
+            %S: !commir.buffer<[s], f32> inside [s -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %a = commir.part %A [h : %r of 4] : !commir.buffer<[i, h/4], f32> -> !commir.tile<[i, h/4], f32>
+  %z = commir.part %Z [z : %r of 4] : !commir.buffer<[z], f32> -> !commir.tile<[z], f32>
+  %s = commir.part %S [s : %r of 4] : !commir.buffer<[s], f32> -> !commir.tile<[s], f32>
+  %h = commir.position h : %r of 4
+  %hk = commir.position h : %r of 4 per 4
+  commir.fill %a with 0.0 : !commir.tile<[i, h/4], f32>
+  commir.fill %z with 0.0 : !commir.tile<[z], f32>
+  commir.launch "attention_fwd" ins(%z : !commir.tile<[z], f32>) outs(%s : !commir.tile<[s], f32>) at(%h, %hk)
 }
 
 // -----

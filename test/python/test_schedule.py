@@ -4,6 +4,7 @@ import inspect
 
 import mercury as mc
 import pytest
+from mercury.runtime.trial import trial
 from mercury.schedule import format_recipe, parse_recipe
 
 
@@ -31,6 +32,16 @@ def test_the_script_and_the_recipe_read_back():
         assert again.recipe() == schedule.recipe()
         assert str(again) == str(schedule)
     assert schedule.mesh == mc.Mesh(slow=2, fast=4)
+
+
+def test_replicas_over_an_outer_level_leave_the_inner_one_its_parts_of_each():
+    """Rank (x, y) holds what all ranks (*, y) made: a strided placement, not a new cut."""
+    program = mc.programs.matmul(m=10, n=6, depth=5, dtype="f32")
+    schedule = mc.Schedule(program, mc.Mesh(x=2, y=2)).parallelize("i", ["x", "y"])
+    plan = schedule.replicate("C", "x").compile()
+    rows = [plan.layout("C").positions(rank, "i").tolist() for rank in range(4)]
+    assert rows == 2 * [[0, 1, 2, 5, 6, 7], [3, 4, 8, 9]]
+    assert trial(plan).right
 
 
 def test_an_illegal_step_changes_nothing_and_has_the_python_line():

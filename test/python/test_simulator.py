@@ -429,6 +429,20 @@ def test_the_command_prints_and_writes_a_trace(tmp_path):
     }
 
 
+def test_the_command_takes_the_layout_that_the_search_takes():
+    arguments = [
+        *("attention", "--strategy", "ring", "--mesh", "gpu=4", "--topology", "h200-4x1"),
+        *("--mask", "causal", "--set", "sq=32768,sk=32768", "--json"),
+    ]
+    block = CliRunner().invoke(command, arguments)
+    balanced = CliRunner().invoke(command, [*arguments, "--layout", "sq=zigzag,sk=zigzag"])
+    times = [json.loads(told.output)["compute_s"] for told in (block, balanced)]
+    assert 0.5 < times[1] / times[0] < 0.7  # 4 / 7 of the pairs
+    told = CliRunner().invoke(command, [*arguments, "--layout", "sq"])
+    assert told.exit_code != 0
+    assert "expected the cuts of axes" in told.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

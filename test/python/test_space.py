@@ -1,66 +1,15 @@
 """The space of schedules: complete, each once, in one order, and all of them legal."""
 
-import itertools
 import os
 import subprocess
 import sys
 
 import mercury as mc
-import numpy as np
 import pytest
 from mercury.runtime.trial import trial
-from mercury.strategies.levels import Levels
 from mercury.tuner import Space, SpaceOptions, Style
-from mercury.tuner.lower import lower
-from mercury.tuner.memory import boundary_bytes
 from mercury.tuner.traffic import transfers
-
-ROTATE = SpaceOptions(styles=(Style(),), defer=False)
-
-
-def attention(**settings):
-    return mc.programs.attention(
-        **{"h": 4, "sq": 16, "sk": 16, "d": 4, "dtype": "f32"} | settings
-    )
-
-
-def matmul(**settings):
-    return mc.programs.matmul(**{"m": 12, "n": 12, "depth": 12, "dtype": "f32"} | settings)
-
-
-# -- every named method is found by the search --------------------------------
-
-MESHES = [mc.Mesh(gpu=4), mc.Mesh(node=2, gpu=3)]
-_found = {}
-
-
-def space_of(strategy, mesh):
-    """The space of a method's program and boundary, and its fingerprints."""
-    program = strategy.program(**({"h": 12} if strategy.program.name != "matmul" else {}))
-    cuts = strategy.boundary(Levels.of(mesh))
-    boundary = {
-        buffer.name: {
-            d.axis.name: cuts[d.axis.name]
-            for d in buffer.dims
-            if d.axis and d.axis.name in cuts
-        }
-        for buffer in program.buffers
-        if cuts and (not strategy.buffers or buffer.name in strategy.buffers)
-    }
-    key = (program.name, str(boundary), mesh)
-    if key not in _found:
-        space = Space(program, mesh, boundary)
-        _found[key] = (space, {each.fingerprint for each in space})
-    return program, *_found[key]
-
-
-@pytest.mark.parametrize("mesh", MESHES, ids=str)
-@pytest.mark.parametrize("name", mc.strategies.names())
-def test_the_search_finds_every_named_method(name, mesh):
-    strategy = mc.strategies.get(name)
-    program, space, fingerprints = space_of(strategy, mesh)
-    assert space.fingerprint(strategy.schedule(mesh, program)) in fingerprints
-
+from small_spaces import ROTATE, attention, matmul
 
 # -- what is one schedule, and what are two -----------------------------------
 
@@ -342,28 +291,6 @@ def test_the_space_of_attention_on_8_ranks_is_that_of_the_paper_and_more():
     assert sum("direction=-1" in each.recipe for each in causal) > 500
 
 
-def test_schedules_that_are_one_lower_to_the_same_memory_and_traffic():
-    program = matmul(m=16, n=16, depth=16)
-    options = SpaceOptions(styles=(Style(),), max_levels=3)
-    known, checked = {}, 0
-    for each in itertools.islice(
-        Space(program, mc.Mesh(gpu=8), options=options).with_repeats(), 4500
-    ):
-        first = known.setdefault(each.fingerprint, each)
-        if first is each or checked == 40:
-            continue
-        checked += 1
-        plans = []
-        for schedule in (first, each):
-            try:
-                moved = sum(transfer.bytes for transfer in transfers(schedule))
-                plans.append((lower(schedule).peak_bytes, round(moved)))
-            except mc.CompileError:
-                plans.append("refused")
-        assert plans[0] == plans[1], (first.recipe, each.recipe)
-    assert checked == 40
-
-
 def test_the_space_is_lazy():
     space = Space(mc.programs.attention(h=64, sq=1 << 20, sk=1 << 20), mc.Mesh(node=8, gpu=64))
     first = next(iter(space))
@@ -415,92 +342,3 @@ def test_more_ranks_than_positions_still_have_a_schedule():
     program = attention(h=1, sq=1, sk=3)
     first = next(iter(Space(program, mc.Mesh(gpu=4), options=ROTATE)))
     assert first.recipe == "parallelize(sk, gpu); replicate(O, gpu); replicate(LSE, gpu)"
-
-
-@mc.program
-def two_products(p, m=8, n=8, depth=8):
-    i, j, k = p.axes(i=m, j=n, k=depth)
-    a, b = p.input("A", (i, k), "f32"), p.input("B", (k, j), "f32")
-    e = p.input("E", (k, j), "f32")
-    c, d = p.output("C", (i, j), "f32"), p.output("D", (i, j), "f32")
-    for right, result in ((b, c), (e, d)):
-        with p.loops(i, j):
-            result[i, j] = p.reduce(
-                k, merge="sum", body=lambda right=right: p.matmul(a[i, k], right[k, j])
-            )
-
-
-def runs_right(candidates, count, seed):
-    """Run some candidates that lower; compare with float64."""
-    order = np.random.default_rng(seed).permutation(len(candidates))
-    ran = 0
-    for number in order:
-        try:
-            plan = candidates[number].schedule.compile()
-        except mc.CompileError:
-            continue
-        result = trial(plan, seed)
-        assert result.right, (candidates[number].recipe, result.errors)
-        ran += 1
-        if ran == count:
-            return
-    raise AssertionError(f"only {ran} of {len(candidates)} lower")
-
-
-def test_schedules_of_the_space_compute_the_right_result():
-    program = attention(h=3, sq=13, sk=11, mask="causal")
-    runs_right(list(Space(program, mc.Mesh(gpu=4), options=ROTATE)), 5, seed=1)
-    boundary = {"A": {"i": "gpu"}, "C": {"j": "gpu"}}
-    runs_right(list(Space(matmul(m=13), mc.Mesh(gpu=3), boundary, options=ROTATE)), 4, seed=2)
-
-
-def test_a_result_that_travels_may_be_shared_out_on_another_level():
-    schedule = mc.Schedule(matmul(), mc.Mesh(x=2, y=2)).apply(
-        "parallelize(k, [x, y]); shard(C, j, x); shift(i, by=k, over=y, offset=1)"
-    )
-    assert trial(schedule.compile()).right
-
-
-def test_nests_that_share_axes_are_cut_alike():
-    candidates = list(Space(two_products(), mc.Mesh(gpu=2), options=ROTATE))
-    assert len(candidates) > 10
-    for each in candidates:
-        first, second = ([loop.parts for loop in nest] for nest in each.placed.nests)
-        assert first == second
-    runs_right(candidates, 3, seed=3)
-
-
-# -- memory -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        attention(sq=13, sk=17),
-        attention(h=6, group=3, layout={"sq": "zigzag", "sk": "striped(3)"}),
-        matmul(m=5, n=7),
-    ],
-    ids=["uneven", "grouped", "matmul"],
-)
-def test_memory_is_that_of_the_plan(program):
-    candidates = list(Space(program, mc.Mesh(gpu=3), options=ROTATE))[::7]
-    checked = 0
-    for each in candidates:
-        try:
-            lowered = lower(each)
-        except mc.CompileError:
-            continue
-        plan = each.schedule.compile()
-        shards = [
-            sum(
-                int(np.prod(plan.layout(buffer.name).shape(rank))) * 4
-                for buffer in program.buffers
-            )
-            for rank in range(3)
-        ]
-        assert lowered.boundary_bytes == boundary_bytes(each) == max(shards)
-        assert lowered.arena_bytes == plan.arena_bytes
-        checked += 1
-        if checked == 3:
-            break
-    assert checked == 3

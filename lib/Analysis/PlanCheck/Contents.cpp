@@ -248,14 +248,27 @@ static bool joinEntries(MemoryBox &region, Content &content,
   return true;
 }
 
+/// Whether two regions are the same elements of a memory.
+static bool isSameRegion(const MemoryBox &a, const MemoryBox &b) {
+  return a.offset == b.offset && a.elementType == b.elementType &&
+         a.sizes == b.sizes && a.strides == b.strides;
+}
+
 void Contents::keepRest(const Entry &entry, const MemoryBox &region,
                         std::vector<Entry> &kept) {
+  // Most entries are neighbours, or a slot that is written again.
+  if (isSameRegion(entry.region, region))
+    return;
+  Alignment found = align(entry.region, region);
+  if (found.sameFrame && found.overlaps.empty()) {
+    kept.push_back(entry);
+    return;
+  }
   auto getPart = [&](const Box &local) -> Entry {
     return {check::slice(entry.region, local),
             entry.content.isFilled() ? entry.content
                                      : entry.content.slice(local)};
   };
-  Alignment found = align(entry.region, region);
   Box all = getIndices(entry.region);
   if (found.sameFrame) {
     BoxSet taken;

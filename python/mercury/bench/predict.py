@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import MercuryError
+from ..schedule.recipe import parse_recipe
 from .errors import BenchError
 from .statistics import median
 
@@ -57,22 +57,22 @@ class Agreement:
 def simulated(schedule: Schedule, topology: str | Path | Topology) -> Simulation:
     """Simulate a schedule as it runs on a GPU.
 
-    A library rounds its gradients, which the generated kernel of the CPU does not: a plan that
-    needs it has the library's attention, by name.
+    A library rounds partial results, which the generated kernels of the CPU do not: where the
+    schedule has them wait in a narrower type, attention is the library's, by name.
 
     Raises
     ------
     MercuryError
-        When the schedule does not lower either way, or the topology does not fit its mesh.
+        When the schedule does not lower, or the topology does not fit its mesh.
     """
     import mercury as mc  # noqa: PLC0415 (loads the compiler)
 
-    try:
-        return mc.simulate(schedule, topology)
-    except MercuryError:
-        if not schedule.program.name.startswith("attention"):
-            raise
-        return mc.simulate(schedule.copy().patch("attention_*", "cudnn"), topology)
+    calls = parse_recipe(schedule.recipe())
+    rounds = any(call.name == "defer" and "partial" in call.kwargs for call in calls)
+    chosen = any(call.name == "patch" for call in calls)
+    if rounds and not chosen and schedule.program.name.startswith("attention"):
+        schedule = schedule.copy().patch("attention_*", "cudnn")
+    return mc.simulate(schedule, topology)
 
 
 def agreement(predicted: Mapping[str, float], measured: Mapping[str, float]) -> Agreement:

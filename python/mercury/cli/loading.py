@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from .. import programs
-from ..dsl import Mask, Mesh, ProgramFactory, causal, full, window
+from ..dsl import Mask, Mesh, Program, ProgramFactory, causal, full, window
 from ..errors import MercuryError, ProgramError
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
 
 __all__ = [
+    "make_program",
     "make_schedule",
     "parse_layout",
     "parse_mask",
@@ -47,6 +48,9 @@ def schedule_options(function: F) -> F:
         click.option(
             "--set", "settings", multiple=True, help="Parameters: sq=4097,sk=4097,h=4."
         ),
+        click.option(
+            "--layout", help="How axes are cut, where not into blocks: sq=zigzag,sk=zigzag."
+        ),
         click.option("--mask", help="full, causal, causal(offset), window(left, right)."),
         click.option(
             "--dtype",
@@ -67,6 +71,7 @@ def make_schedule(
     recipe: str | None,
     mesh: str,
     settings: tuple[str, ...],
+    layout: str | None,
     mask: str | None,
     dtype: str | None,
 ) -> Schedule:
@@ -84,17 +89,39 @@ def make_schedule(
 
     if sum(option is not None for option in (strategy, schedule, recipe)) != 1:
         raise click.UsageError("give one of --strategy, --schedule and --recipe")
-    function = program_function(program)
-    parameters: dict[str, object] = {**parse_settings(settings)}
-    if dtype is not None or "dtype" in function.parameters:
-        parameters["dtype"] = dtype or "f32"
-    if mask is not None:
-        parameters["mask"] = parse_mask(mask)
-    built, ranks = function(**parameters), Mesh.parse(mesh)
+    if dtype is None and "dtype" in program_function(program).parameters:
+        dtype = "f32"
+    built = make_program(program, settings=settings, layout=layout, mask=mask, dtype=dtype)
+    ranks = Mesh.parse(mesh)
     if strategy is not None:
         return known.get(strategy).schedule(ranks, built)
     text = recipe if schedule is None else Path(schedule).read_text()
     return Schedule(built, ranks).apply(text or "")
+
+
+def make_program(
+    program: str,
+    *,
+    settings: tuple[str, ...],
+    layout: str | None,
+    mask: str | None,
+    dtype: str | None,
+) -> Program:
+    """Build a program as the options of a command say; what is None is the program's own.
+
+    Raises
+    ------
+    MercuryError
+        When there is none, or an option is not right.
+    """
+    parameters: dict[str, object] = {**parse_settings(settings)}
+    if dtype is not None:
+        parameters["dtype"] = dtype
+    if layout is not None:
+        parameters["layout"] = parse_layout(layout)
+    if mask is not None:
+        parameters["mask"] = parse_mask(mask)
+    return program_function(program)(**parameters)
 
 
 def text_of(error: MercuryError) -> str:

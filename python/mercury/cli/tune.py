@@ -97,24 +97,11 @@ def tune(
     and the fastest is chosen. Ctrl-C ends the search; the next one goes on from there.
     """
     from .. import Mesh, tuner  # noqa: PLC0415 (loads the compiler)
-    from .loading import (  # noqa: PLC0415
-        parse_layout,
-        parse_mask,
-        parse_settings,
-        program_function,
-        text_of,
-    )
+    from .loading import make_program, text_of  # noqa: PLC0415
 
     try:
-        parameters: dict[str, object] = {**parse_settings(settings)}
-        if dtype is not None:
-            parameters["dtype"] = dtype
-        if mask is not None:
-            parameters["mask"] = parse_mask(mask)
-        if layout is not None:
-            parameters["layout"] = parse_layout(layout)
         found = tuner.tune(
-            program_function(program)(**parameters),
+            make_program(program, settings=settings, layout=layout, mask=mask, dtype=dtype),
             None if mesh is None else Mesh.parse(mesh),
             topology=topology,
             boundary=_boundary(boundary) or None,
