@@ -117,9 +117,10 @@ def test_a_plan_runs_and_replays_with_new_data(
                 "async-tp",
                 "ring-pull",
                 "tree",
+                "panels-packed",
             )
         ),
-        *((case, "node=2,gpu=3") for case in ("context-parallel", "async-tp")),
+        *((case, "node=2,gpu=3") for case in ("context-parallel", "async-tp", "summa")),
     ],
 )
 def test_a_plan_communicates_over_two_levels_at_once(

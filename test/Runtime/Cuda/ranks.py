@@ -65,8 +65,11 @@ SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
     "sum-merged-once": lambda: summed("replicate(C, gpu); defer(C)"),
     "all-reduce": lambda: summed("replicate(C, gpu)"),
     "summa": lambda: mc.strategies.get("summa").schedule(MESH, product()),
-    "panels-packed": lambda: mc.Schedule(product(), MESH).apply(
-        f"tile(k, {2 * RANKS}); parallelize(j, gpu); shard(A, k, gpu, reads=broadcast)"
+    "panels-packed": lambda: (
+        mc.Schedule(product(), MESH)
+        .tile("k", 2 * RANKS)
+        .parallelize("j", MESH.names)
+        .shard("A", "k", MESH.names, reads="broadcast")
     ),
     "gemm-rs": lambda: mc.strategies.get("gemm-rs").schedule(MESH, product()),
     "gemm-rs-shifted": lambda: mc.strategies.get("gemm-rs-shifted").schedule(MESH, product()),
