@@ -150,6 +150,8 @@ class _IRBuilder:
         self.ir, self.commir = ir, commir
         self.program, self.mesh, self.boundary = program, mesh, boundary
         self.context = ir.Context()
+        # A module has one function to compile: threads would share nothing but locks.
+        self.context.enable_multithreading(False)
         self.values: dict[object, Any] = {}
         self.loops: set[str] = set()
         # Programs and meshes are symbols of one module.

@@ -75,6 +75,8 @@ def _search(memory: str, seconds: float) -> TuneResult:
         progress=_progress,
     )
     print("\n".join(f"  {line}" for line in str(found).splitlines()))
+    if found.ended == "time limit":
+        print("  (stopped to keep this job under three minutes; --seconds 1200 looks at all)")
     return found
 
 
