@@ -273,7 +273,7 @@ int64_t Checker::describeBlock(RankState &rank, Diagnostic &note) {
   }
   note << trace.describeRank(peer) << " to take part in the "
        << (next.kind == PlanEvent::Kind::AllGather ? "gathering"
-           : next.isCollective()                   ? "collective"
+           : next.isCollective() ? "collective"
                                  : (next.hasSent ? "message that it sends"
                                                  : "message that it receives"))
        << " of " << describeSteps(next.start);
