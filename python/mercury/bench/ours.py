@@ -219,6 +219,8 @@ def plans_of(
             by_hand = {**_IN_SLICES[table], **by_hand}
         elif workload.backward and workload.heads % (8 * workload.group) == 0:
             by_hand = {**_IN_SLICES_OF_HEADS, **by_hand}
+    if mesh.size != 2:  # a ring of two steps overlaps, a longer one is a loop
+        by_hand = {name: how for name, how in by_hand.items() if "overlap(" not in how[0]}
     names = (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,)
     for name, split, levels in _on_splits(names, mesh):
         for layout, program in _programs(workload, name).items():
