@@ -76,7 +76,7 @@ def _search(memory: str, seconds: float) -> TuneResult:
     )
     print("\n".join(f"  {line}" for line in str(found).splitlines()))
     if found.ended == "time limit":
-        print("  (stopped to keep this job under three minutes; --seconds 1200 looks at all)")
+        print("  (stopped to keep this job under three minutes; --seconds gives it more)")
     return found
 
 
