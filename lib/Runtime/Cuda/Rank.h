@@ -23,7 +23,7 @@
 #include <memory>
 
 struct mercury_rt_cuda_graph {
-  mercury::rt::cuda::GraphExec exec;
+  mercury::rt::cuda::GraphExec exec; // null once its context failed
 };
 
 namespace mercury::rt::cuda {
@@ -177,6 +177,7 @@ private:
   std::string describeStarted();
   std::string describeWaits();
   bool drain();
+  void endGraphs();
   void endCommunicators();
 
   const Mesh mesh;
@@ -196,6 +197,7 @@ private:
   Signals signals;
   std::vector<Communicator> communicators; // of each group; null for none
   std::vector<Communicator> ownCommunicators;
+  std::vector<mercury_rt_cuda_graph *> graphs; // not freed yet
   std::map<std::pair<const void *, int64_t>, LoadedImage> images;
   std::map<std::string, mercury_rt_kernel, std::less<>> kernels;
 

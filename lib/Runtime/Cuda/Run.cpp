@@ -8,6 +8,7 @@
 #include "lib/Runtime/Cuda/Rank.h"
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 using namespace mercury::rt;
 using namespace mercury::rt::cuda;
@@ -102,7 +103,7 @@ int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
   Result made = driver.graphInstantiate(&exec, captured, 0);
   driver.graphDestroy(captured);
   MERCURY_RT_CUDA(made);
-  *graph = new mercury_rt_cuda_graph{exec};
+  *graph = graphs.emplace_back(new mercury_rt_cuda_graph{exec});
   return MERCURY_RT_OK;
 }
 
@@ -117,7 +118,9 @@ int32_t Rank::replay(const mercury_rt_cuda_graph &graph, Stream caller) {
 
 void Rank::free(mercury_rt_cuda_graph *graph) {
   driver.ctxSetCurrent(deviceContext);
-  driver.graphExecDestroy(graph->exec);
+  if (graph->exec)
+    driver.graphExecDestroy(graph->exec);
+  graphs.erase(std::find(graphs.begin(), graphs.end(), graph));
   delete graph;
 }
 
@@ -239,8 +242,17 @@ bool Rank::drain() {
   return true;
 }
 
-/// Those made here. A message whose peer failed ends by this alone.
+/// Of a context that gets no more work. One that runs is freed when it is over.
+void Rank::endGraphs() {
+  for (mercury_rt_cuda_graph *graph : graphs)
+    if (GraphExec exec = std::exchange(graph->exec, nullptr))
+      driver.graphExecDestroy(exec);
+}
+
+/// Those made here. A message whose peer failed ends by this alone. NCCL ends a
+/// communicator only when no graph has messages of it: until then it waits.
 void Rank::endCommunicators() {
+  endGraphs();
   for (Communicator communicator : ownCommunicators) {
     std::replace(communicators.begin(), communicators.end(), communicator,
                  Communicator(nullptr));

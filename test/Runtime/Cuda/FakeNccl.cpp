@@ -264,16 +264,17 @@ NcclResult ncclCommInitRank(Communicator *communicator, int ranks,
   (*communicator)->member->ranks = ranks;
   return 0;
 }
+/// As NCCL does, it waits for every message, and for graphs that have some.
 NcclResult ncclCommDestroy(Communicator communicator) {
+  while (communicator->member.use_count() > 1)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   --communicators;
   delete communicator;
   return 0;
 }
 NcclResult ncclCommAbort(Communicator communicator) {
-  --communicators;
   communicator->member->aborted = true;
-  delete communicator;
-  return 0;
+  return ncclCommDestroy(communicator);
 }
 NcclResult ncclCommCount(Communicator communicator, int *count) {
   *count = communicator->member->ranks;
