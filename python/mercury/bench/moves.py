@@ -45,16 +45,16 @@ def plan_that_moves(kind: str, batch: int, rows: int) -> CudaPlan:
     """
     from .. import Mesh, Schedule, programs  # noqa: PLC0415 (loads the compiler)
 
-    if kind == "sum_all":
+    if kind in ("sum_all", "copy"):  # two partial results, or their sum in a wider type
         program = programs.matmul(m=batch * rows, n=32 * 128, depth=256)
-        made = Schedule(program, Mesh(gpu=1)).tile("k", 2).defer("C")
+        made = Schedule(program, Mesh(gpu=1)).tile("k", 2)
+        if kind == "sum_all":
+            made.defer("C")
     else:
         program = programs.attention(b=batch, h=32, sq=rows, sk=256)
         made = Schedule(program, Mesh(gpu=1))
-        if kind:
-            made.tile("sk", 2)  # two partial results
         if kind == "softmax_merge_all":
-            made.defer("O", partial="bf16")
+            made.tile("sk", 2).defer("O", partial="bf16")
     return made.patch("*", _NOTHING).compile(target="cuda")
 
 
