@@ -11,6 +11,7 @@ from ..dsl.mesh import Mesh
 from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import RunError
+from ..libraries import ABI_VERSION
 from ..runtime.compiled import Compiled, compile_for
 from ..runtime.events import Event
 from ..runtime.layout import BufferLayout
@@ -18,7 +19,6 @@ from ..runtime.plan import Plan
 from .call import Call
 from .context import uses_expandable_segments
 from .kernels import default_implementation
-from .native import ABI_VERSION
 from .session import Session
 from .tensors import Shard, check_apart, empty, shard_of, torch_with_gpus
 
