@@ -145,7 +145,8 @@ class CudaPlan:
             Where it runs.
         **tensors
             The shard of each input and output, a contiguous CUDA tensor of PyTorch or an
-            array with ``__cuda_array_interface__``. They are used where they lie.
+            array with ``__cuda_array_interface__``. They are used where they lie, and
+            read there by peers: also after an error keep them until the session is closed.
 
         Returns
         -------
@@ -207,8 +208,13 @@ class CudaPlan:
             )
             for buffer in self.program.outputs
         }
-        self.bind(session, **inputs, **outputs)()
-        session.synchronize()
+        call = self.bind(session, **inputs, **outputs)
+        try:
+            call()
+            session.synchronize()
+        except RunError:
+            session.keep(call)  # peers may read its results yet
+            raise
         return outputs
 
     def _shard(self, session: Session, buffer: Buffer, tensor: Any) -> Shard:
