@@ -21,6 +21,7 @@ import mercury as mc
 import numpy as np
 from fake import KERNELS, LIBRARY, DeviceArray
 from mercury import reference, tuner
+from mercury.bench import host
 from mercury.cuda import native
 from scenarios import FAULTS, Bound, Machine, expect_end, refused, run_right
 
@@ -290,6 +291,26 @@ def failing_kernel() -> None:
         assert RANK != 0 or isinstance(error.__cause__, ValueError)
 
 
+def bench_host() -> None:
+    """The host's time for a step is measured: of whom and how often, no matter how long."""
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
+        points = []
+        for name in ("ring-pull", "ring-rotate", "async-tp"):
+            bound = FakeBound(session, SCHEDULES[name]())
+            points.append(host.measure_host(session, name, bound.plan, bound.arrays, rounds=3))
+            bound.draw(1)
+            session.gather("drawn", "")
+            bound.call()
+            session.synchronize()
+            bound.check()
+    for point in points:
+        assert 0 < point.step_us == point.call_us / point.steps
+        assert point.low <= point.call_us <= point.high
+        assert point.plan in host.host_table(points)
+    # Two launches, the keys and values between them, and a copy of the result.
+    assert [point.steps for point in points] == [5, 5, 6], points
+
+
 def kept_results() -> None:
     """Results of a run that failed live until the session is closed: peers may read them."""
     found: list[weakref.ref[DeviceArray]] = []
@@ -336,6 +357,7 @@ def shared_gpu() -> None:
 OTHERS = {
     "shared-gpu": shared_gpu,
     "kept-results": kept_results,
+    "bench-host": bench_host,
     "two-plans": two_plans,
     "assumptions": assumptions,
     "broken-messages": broken_messages,
