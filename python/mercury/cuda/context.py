@@ -148,22 +148,22 @@ class Context:
         """Wait for every run, at most the deadline for one."""
         self._check(self._library.mercury_rt_cuda_synchronize(self._handle))
 
-    def close(self) -> str | None:
-        """Wait for the runs and free what the context holds; give what failed, if any did."""
-        if not self._handle:
-            return None
-        problem = None
+    def failure(self) -> str:
+        """Wait for the runs; give what failed, or nothing."""
         try:
             self.synchronize()
         except RunError as error:
-            problem = error.message
+            return error.message
+        return ""
+
+    def close(self) -> None:
+        """Free what the context holds, once the runs are over."""
         for graph in self._graphs:
             self._library.mercury_rt_cuda_graph_free(self._handle, graph)
         self._graphs.clear()
         self._library.mercury_rt_cuda_close(self._handle)
         self._handle = ctypes.c_void_p()
         self._pool = None  # only now is nobody left who reads it
-        return problem
 
     # -- PyTorch --------------------------------------------------------------
 

@@ -42,8 +42,10 @@ typedef struct mercury_rt_cuda_group {
       communicator. Leases need none. */
   int32_t sends;
   /** An ncclComm_t over this rank's group, ordered by group rank, which the
-      caller keeps, and ends after the context. Null: one is made, where all
-      levels of the group are local. */
+      caller keeps, and ends after the context; after a failure, aborts on a
+      thread of its own and then closes the context, as NCCL waits for the
+      graphs that have messages. Null: one is made, where all levels of the
+     group are local. */
   void *communicator;
 } mercury_rt_cuda_group;
 
