@@ -11,6 +11,7 @@ from typing import Any
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
+from ..libraries import ABI_VERSION, find_nccl
 from . import native
 from .launch import DeviceKernel
 from .table import DeviceTable
@@ -81,7 +82,7 @@ class Context:
             for group, sends in groups.items()
         ]
         job = native.Job(
-            abi_version=native.ABI_VERSION,
+            abi_version=ABI_VERSION,
             number_of_levels=len(sizes),
             level_sizes=(ctypes.c_int64 * len(sizes))(*sizes),
             level_names=native.texts(list(mesh.names)),
@@ -96,7 +97,7 @@ class Context:
             groups=(native.Group * len(table))(*table),
             kernels=self._table.address,
             number_of_kernels=len(self._table),
-            nccl_library=native.nccl_library() if any(groups.values()) else None,
+            nccl_library=find_nccl()[0].encode() if any(groups.values()) else None,
         )
         with self._torch_device():
             self._check(

@@ -22,6 +22,7 @@ from .native import bus_address, free_bytes
 from .store import agree, find_launch, ranks_text
 
 if TYPE_CHECKING:
+    from .call import Call
     from .plan import CudaPlan
 
 __all__ = ["Session"]
@@ -92,6 +93,7 @@ class Session:
             _group(mesh, named): given for named, given in (communicators or {}).items()
         }
         self._own: list[Any] = []  # communicators made here
+        self._kept: list[Call] = []
         self._name = f"session {next(_sessions)}"
         self._steps = count()
         self._contexts: list[Context] = []
@@ -157,6 +159,7 @@ class Session:
             for communicator in self._own:
                 communicator.destroy()
         self._own.clear()
+        self._kept.clear()
         late = wait_for_aborts(aborts, self.deadline_ms)
         if late or (problem and not told):
             raise RunError("; ".join(filter(None, (problem, late))))
@@ -196,6 +199,10 @@ class Session:
             found = self._suited(plan) or self._open(plan)
             self._of_plan[plan.digest] = found
         return found
+
+    def keep(self, call: Call) -> None:
+        """Keep the tensors of a call that failed until the session is closed."""
+        self._kept.append(call)
 
     def free_bytes(self) -> int:
         """Give the memory of this rank's GPU that a plan and its shards may still take.

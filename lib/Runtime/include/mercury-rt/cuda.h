@@ -106,6 +106,11 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_address(int32_t device,
                                                   char *text,
                                                   int64_t text_bytes);
 
+/** Opens NCCL as a job with this path does, and tells its version: 22809 is
+    2.28.9. Fails where it is missing or too old. */
+MERCURY_RT_EXPORT int32_t mercury_rt_cuda_nccl(const char *nccl_library,
+                                               int32_t *version);
+
 /** Opens a context; returns once every rank of this host has opened its own.
     Sets `*context` if it returns 0. */
 MERCURY_RT_EXPORT int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
