@@ -92,6 +92,12 @@ FOUND = {
         mc.Mesh(gpu=2),
         "parallelize(h, gpu); tile(sk, 2); defer(O)",
     ),
+    "counting on the host that a code generator took for vectors, and ended the process": (
+        lambda: mc.programs.matmul(m=1, n=1, depth=11, **PIECES),
+        mc.Mesh(gpu=2),
+        "tile(k, 4); parallelize(k_inner, gpu)",
+        {"A": {"k": "gpu"}},
+    ),
     "a sink of several heads without keys": (
         lambda: mc.programs.attention(b=2, h=3, sq=5, sk=0, **SINK),
         mc.Mesh(gpu=2),
