@@ -98,6 +98,11 @@ FOUND = {
         "tile(k, 4); parallelize(k_inner, gpu)",
         {"A": {"k": "gpu"}},
     ),
+    "rows and columns joined over one level, sums left in parts on another": (
+        lambda: mc.programs.matmul(m=5, n=4, depth=6, dtype="f32"),
+        mc.Mesh(node=2, gpu=2),
+        "parallelize(k, gpu); shard(C, i, gpu); join(i, j); parallelize(i_j, node)",
+    ),
     "a sink of several heads without keys": (
         lambda: mc.programs.attention(b=2, h=3, sq=5, sk=0, **SINK),
         mc.Mesh(gpu=2),
