@@ -97,7 +97,8 @@ private:
   InFlightDiagnostic needsSlices(LoopAttr loop, const Twine &why);
   SmallVector<StringAttr> getSourceLevels(BufferType type, PlacementAttr from,
                                           PlacementAttr to);
-  LogicalResult checkSlices(int64_t buffer, LoopAttr slices);
+  LogicalResult checkSlices(int64_t buffer, ArrayRef<StringAttr> group,
+                            LoopAttr slices);
   Value makeSlices(int64_t buffer, BufferType type, int64_t slots);
   FailureOr<bool> addExchange(int64_t buffer, PlacementAttr from,
                               PlacementAttr to,
