@@ -100,9 +100,8 @@ def test_one_rank_takes_slices_in_turn():
 
 REFUSED = {
     "inside of another": (
-        "tile(h, 2); tile(b, 2); parallelize(b_inner, gpu); reorder(h_outer, b_outer); "
-        "overlap(b_outer)",
-        "loop 'h_outer' repeats its steps",
+        "tile(b, 2); tile(h, 2); parallelize(h_inner, gpu); overlap(h_outer)",
+        "loop 'b_outer' repeats its steps",
     ),
     "nothing moves": (
         "tile(b, 2); parallelize(sq, gpu); shift(sk, by=sq); overlap(b_outer)",
