@@ -340,7 +340,10 @@ class Case:
             self.schedule.join(loops[at - 1], loops[at])
 
     def _overlap(self) -> None:
-        """Let the two steps of a ring overlap, where what both write can be deferred."""
+        """Let the two steps of a ring overlap, where what both write can be deferred.
+
+        Or those of the outermost loop in sequence, where something lives elsewhere outside.
+        """
         found = [
             loop
             for loop in rings(self.schedule)
@@ -348,6 +351,9 @@ class Case:
         ]
         steps = [loop for loop in self._loops() if loop.parts > 1 and not loop.levels]
         placed = read_placed(self.schedule)
+        if not rings(self.schedule) and steps and placed.boundary != placed.inside:
+            self.schedule.overlap(steps[0].name)
+            return
         if (
             len(found) != 1
             or len(steps) != 1

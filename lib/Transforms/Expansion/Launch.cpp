@@ -210,12 +210,19 @@ LogicalResult NestExpander::startOutputs() {
           return failure();
         continue;
       }
+      bool stays = isSamePlacement(program, partial,
+                                   program.getBinding(number).getBoundary());
+      if (!stays && !moves) {
+        FailureOr<bool> isExchanged = addExchangedResult(store, i);
+        if (failed(isExchanged))
+          return failure();
+        if (*isExchanged)
+          continue;
+      }
       // The buffer itself will do when it is as wide and lies as it is made.
       BufferType wide = rounds(store, i) ? type : getWideType(store, i);
       Value accumulator = buffer;
-      if (wide != type ||
-          !isSamePlacement(program, partial,
-                           program.getBinding(number).getBoundary()))
+      if (wide != type || !stays)
         accumulator = makeMemory(wide, 1, partial);
       memory[buffer] = accumulator;
     }

@@ -313,7 +313,15 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
                              "ring over '"
                           << dim.getAxis() << "' serves its placement";
   }
-  if (!isSamePlacement(program, binding.getBoundary(), inside))
+  bool stays = isSamePlacement(program, binding.getBoundary(), inside);
+  if (!stays && (movement.exchanges || !movement.cut)) {
+    FailureOr<bool> isExchanged = addExchangedInput(buffer, inside);
+    if (failed(isExchanged))
+      return failure();
+    if (*isExchanged)
+      return success();
+  }
+  if (!stays)
     memory[argument] = reshardInput(argument, inside);
   if (movement.exchanges || !movement.cut)
     return success();

@@ -59,6 +59,12 @@ CASES = [
         for axis in "bh"
         for mesh in ("gpu=2", "gpu=3")
     ),
+    # Exchanges in slices: of rows that lie together, and of planes of rows.
+    *(
+        (f"ring: tile({axis}, 2); parallelize({inner}, gpu); overlap({axis}_outer)", mesh)
+        for axis, inner in (("b", "b_inner"), ("h", "h_inner"), ("b", "h"))
+        for mesh in ("gpu=2", "gpu=3")
+    ),
     ("gemm-rs: parallelize(k, gpu); defer(C)", "gpu=2"),
     ("gemm-rs: parallelize(k, gpu); replicate(C, gpu)", "gpu=3"),
     *(
