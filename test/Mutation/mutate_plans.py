@@ -27,7 +27,8 @@ import numpy as np
 from lane_orders import LANES, reorder
 from mercury._mlir import ir
 from mercury._mlir._mlir_libs import _mercury
-from mercury.runtime import SimOptions, sim
+from mercury.libraries import runtime_path
+from mercury.runtime import SimOptions
 from mercury.runtime.compiled import arena_sizes
 from mercury.runtime.plan import Plan
 from mutators import OPERATORS
@@ -152,7 +153,7 @@ def run(subject: Subject, text: str, results: Any) -> None:
         spmd=text,
         local_bytes=local_bytes,
         symmetric_bytes=symmetric_bytes,
-        jit=_mercury.Jit(module, 0, [str(sim.library_path())]),
+        jit=_mercury.Jit(module, 0, [str(runtime_path())]),
         context=subject.context,
     )
     rng = np.random.default_rng(7)
