@@ -15,7 +15,7 @@ from mercury.runtime.trial import trial
 from mercury.schedule.recipe import Call, parse_recipe
 from mercury.strategies import Strategy
 from mercury.tuner.placed import Loop, read_placed
-from random_program import Dice, random_mesh, random_program
+from random_program import Dice, random_boundary, random_mesh, random_program
 
 __all__ = ["Case"]
 
@@ -23,6 +23,7 @@ ATTENTION = ("attention", "attention_backward")
 PROGRAMS = ("matmul", "matmul", "attention", *ATTENTION, "decode_attention")
 SHOWN = ("strategy", "dtype", "heads", "sink", "mask", "layout", "boundary")
 CHOICES = ("direction", "offset", "reads", "results", "chunks")
+RINGS = ("ring", "usp", "ag-gemm-shifted", "async-tp")
 STEPS = (
     *("parallelize", "shift") * 3,
     *("tile", "scatter") * 2,
@@ -48,41 +49,29 @@ class Case:
         self.hits: list[tuple[str, str]] = []
         self.mesh = random_mesh(self._dice)
         self._hit("mesh", f"{len(self.mesh.levels)} levels")
-        names = mc.strategies.names()
-        strategy = mc.strategies.get(self._dice.pick(names)) if self._dice.one_in(2) else None
+        # Two steps overlap where nothing repeats them and no result moves.
+        self._pair = self.mesh.size == 2 and self._dice.chance(2, 3)
+        names = RINGS if self._pair else mc.strategies.names()
+        named = self._pair or self._dice.one_in(2)
+        strategy = mc.strategies.get(self._dice.pick(names)) if named else None
         name = strategy.program.name if strategy else self._dice.pick(PROGRAMS)
-        if strategy and name in ATTENTION:
+        if strategy and name in ATTENTION and not self._pair:
             name = self._dice.pick(["attention", *ATTENTION])
         self.program = random_program(self._dice, name, self.mesh, self._hit)
         self._placed: set[str] = set()
         self._nests = 2 if self._dice.one_in(4) else 1
         if strategy is None or not self._begin(strategy):
-            self.schedule = mc.Schedule(self.program, self.mesh, self._boundary())
-            strategy = None
-        for _ in range(self._dice.number(0, 3) if strategy else self._dice.number(1, 8)):
+            boundary = random_boundary(self._dice, self.program, self.mesh, self._hit)
+            self.schedule = mc.Schedule(self.program, self.mesh, boundary)
+            more = self._dice.number(1, 8)
+        else:
+            more = self._dice.number(0, 1 if self._pair else 3)
+        for _ in range(more):
             self._step(self._dice.pick(STEPS))
         self._step("overlap")
 
     def _hit(self, kind: str, what: object) -> None:
         self.hits.append((kind, str(what)))
-
-    def _boundary(self) -> dict[str, dict[str, str | list[str | int]]]:
-        boundary: dict[str, dict[str, str | list[str | int]]] = {}
-        for buffer in self.program.buffers:
-            axes = [dim.axis.name for dim in buffer.dims if dim.axis is not None]
-            if axes and self._dice.one_in(4):
-                factors: list[str | int] = [self._dice.pick(self.mesh.names)]
-                if self._dice.one_in(3):  # a strided placement
-                    factors.insert(0, self._dice.number(2, 4))
-                boundary[buffer.name] = {self._dice.pick(axes): factors}
-        try:
-            self.program.build(self.mesh, boundary)
-        except mc.ProgramError:  # a layout that cannot be cut so
-            return {}
-        strided = any(len(cut) > 1 for cuts in boundary.values() for cut in cuts.values())
-        given = "strided" if strided else "given"
-        self._hit("boundary", given if boundary else "of the schedule")
-        return boundary
 
     # -- strategies -----------------------------------------------------------
 
@@ -93,7 +82,7 @@ class Case:
             self.schedule = strategy.start(self.mesh, self.program)
             named = re.findall(r"\w+", steps)
             others = [axis.name for axis in self.program.axes if axis.name not in named]
-            if others and self._dice.chance(2, 5):
+            if others and not self._pair and self._dice.chance(2, 5):
                 self._slice(self._dice.pick(others))
             for call in parse_recipe(steps):
                 self._vary(call)
@@ -114,7 +103,7 @@ class Case:
     def _vary(self, call: Call) -> None:
         """Apply a step of a strategy, its choices drawn where that is legal."""
         if call.name == "shift" and (self._repeats() or self._dice.one_in(2)):
-            drawn = self._choices()
+            drawn = self._choices(call.kwargs["by"])
             if "offset" in call.kwargs:
                 drawn["offset"] = drawn["direction"]
             other = replace(call, kwargs=call.kwargs | drawn)
@@ -133,9 +122,14 @@ class Case:
         if len(call.args) > 1 and isinstance(call.args[1], list):
             self._hit("step", f"{call.name} over several levels")
 
-    def _choices(self) -> dict[str, int | str]:
-        """Draw how a shift moves what it moves."""
+    def _choices(self, by: object) -> dict[str, int | str]:
+        """Draw how a loop shifted by one, or several, moves what it moves."""
         dice = self._dice
+        names = by if isinstance(by, list) else [by]
+        levels = [
+            level for loop in self._loops() if loop.name in names for level in loop.levels
+        ]
+        nests = sum(self.schedule.mesh[level] > 1 for level in levels) > 1
         # Loops around a ring that pulls whole parts let it read the next slice ahead.
         ahead = self._repeats() and dice.chance(2, 3)
         pulls = ahead or dice.one_in(3)
@@ -153,12 +147,13 @@ class Case:
         waits = bool(read_placed(self.schedule).deferred)
         if waits and drawn["results"] == "travel":
             drawn["results"] = "deliver"  # what travels is merged on its way
-        if ahead or waits:
+        # Chunks go along one ring, and those of results end with the own part.
+        if self._pair or ahead or waits or nests or (results == "deliver" and not last):
             drawn["chunks"] = 1
         # One that is rounded once, to what the outputs have, is as right as they are.
         narrow = self.program.outputs[0].dtype
         wide = waits or drawn["results"] == "travel"
-        if not wide and narrow in ("bf16", "f16") and dice.one_in(2):
+        if not wide and not self._pair and narrow in ("bf16", "f16") and dice.one_in(2):
             drawn["link"] = narrow
         return drawn
 
@@ -218,9 +213,11 @@ class Case:
         still = self._open()
         if not parallel or not still:
             return
-        drawn = self._choices()
-        several = drawn["reads"] == "pull" and len(parallel) > 1 and self._dice.one_in(3)
+        several = len(parallel) > 1 and self._dice.one_in(3)
         by: list[str] | str = list(parallel) if several else self._dice.pick(parallel)
+        drawn = self._choices(by)
+        if several:
+            drawn["reads"] = "pull"
         self._apply_shift(self._dice.pick(still), by, drawn)
 
     def _apply_shift(self, loop: str, by: list[str] | str, drawn: dict[str, int | str]) -> None:
@@ -274,7 +271,7 @@ class Case:
                 self.schedule.shard(output.name, axis, levels)
                 self._placed.add(output.name)
         if axis in self._open() and self._dice.one_in(2):
-            drawn = self._choices()
+            drawn = self._choices(loop.name)
             drawn["offset"] = drawn["direction"]
             self._apply_shift(str(axis), loop.name, drawn)
 
@@ -354,8 +351,13 @@ class Case:
         if not rings(self.schedule) and steps and placed.boundary != placed.inside:
             self.schedule.overlap(steps[0].name)
             return
+        # Stripes, given bounds and documents may take several launches a step.
+        whole = ("mask", "documents") not in self.hits and all(
+            axis.layout in ("block", "zigzag") for axis in self.program.axes
+        )
         if (
-            len(found) != 1
+            not whole
+            or len(found) != 1
             or len(steps) != 1
             or not placed.moved(found[0]).keys() <= placed.inputs
         ):

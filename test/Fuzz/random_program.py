@@ -8,7 +8,7 @@ from typing import TypeVar
 import mercury as mc
 import numpy as np
 
-__all__ = ["LAYOUTS", "MASKS", "Dice", "random_cut", "random_mesh", "random_program"]
+__all__ = ["LAYOUTS", "MASKS", "Dice", "random_boundary", "random_mesh", "random_program"]
 
 T = TypeVar("T")
 Hit = Callable[[str, object], None]
@@ -61,7 +61,7 @@ def random_mesh(dice: Dice) -> mc.Mesh:
     return mc.Mesh(**sizes)
 
 
-def random_cut(dice: Dice, mesh: mc.Mesh, kind: str, extent: int) -> str:
+def _cut(dice: Dice, mesh: mc.Mesh, kind: str, extent: int) -> str:
     """Give a layout of one kind for an axis."""
     if kind == "striped":
         return f"striped({dice.number(1, 4)})"
@@ -70,6 +70,28 @@ def random_cut(dice: Dice, mesh: mc.Mesh, kind: str, extent: int) -> str:
     shards = dice.pick([mesh.size, *(size for _, size in mesh.levels)])
     inner = sorted(dice.number(0, extent + 1) for _ in range(shards - 1))
     return f"bounds{[0, *inner, extent]}"
+
+
+def random_boundary(
+    dice: Dice, program: mc.Program, mesh: mc.Mesh, hit: Hit
+) -> dict[str, dict[str, str | list[str | int]]]:
+    """Cut some buffers outside the program, or leave that to the schedule."""
+    boundary: dict[str, dict[str, str | list[str | int]]] = {}
+    for buffer in program.buffers:
+        axes = [dim.axis.name for dim in buffer.dims if dim.axis is not None]
+        if axes and dice.one_in(4):
+            factors: list[str | int] = [dice.pick(mesh.names)]
+            if dice.one_in(3):  # a strided placement
+                factors.insert(0, dice.number(2, 4))
+            boundary[buffer.name] = {dice.pick(axes): factors}
+    try:
+        program.build(mesh, boundary)
+    except mc.ProgramError:  # a layout that cannot be cut so
+        return {}
+    strided = any(len(cut) > 1 for cuts in boundary.values() for cut in cuts.values())
+    given = "strided" if strided else "given"
+    hit("boundary", given if boundary else "of the schedule")
+    return boundary
 
 
 def random_program(dice: Dice, name: str, mesh: mc.Mesh, hit: Hit) -> mc.Program:
@@ -141,6 +163,6 @@ def _layout(
     chosen = {}
     for axis, extent in extents.items():
         if kind != "block" and not dice.one_in(4):
-            chosen[axis] = random_cut(dice, mesh, kind, extent)
+            chosen[axis] = _cut(dice, mesh, kind, extent)
     hit("layout", kind if chosen else "block")
     return chosen or None

@@ -215,7 +215,10 @@ LogicalResult NestExpander::expand() {
     return failure();
   for (LoopAttr loop : loops)
     if (loop.getShift() && loop.isParallel() && loop.getParts() != 1)
-      return needsRule("R3 of a parallel loop", "its parts are spread already");
+      return needsRule("R3 of a parallel loop",
+                       "the parts of '" + loop.getName() +
+                           "' are spread already; tile it first, and shift the "
+                           "loop that is not parallel");
   if (failed(placeOutputs()))
     return failure();
   llvm::SetVector<int64_t> inputs;

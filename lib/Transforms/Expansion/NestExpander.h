@@ -392,6 +392,13 @@ private:
            << "needs rule " << rule << " (" << why << "), which this version "
            << "does not lower yet";
   }
+  InFlightDiagnostic refuseStrided(StringRef rule, StringRef axis,
+                                   LoopAttr loop) {
+    return needsRule((rule + " of a strided placement").str(),
+                     "a part of axis '" + axis +
+                         "' is in pieces; put the loops that tile it around '" +
+                         loop.getName() + "'");
+  }
   StringRef getName(int64_t buffer) {
     return program.getBinding(buffer).getName();
   }
