@@ -87,7 +87,7 @@ def tune(
         names are measured, each on all ranks, and the fastest is chosen; see ``measure``.
     time_limit
         Of the search, as ``"60s"``; the best until then is the result, and asking again
-        with more time goes on from there. Ctrl-C does the same.
+        with more time goes on from there. Ctrl-C does the same; twice, at once.
     candidate_limit
         That a cost model of yours may take for one candidate, as ``"30s"``; one that hangs is
         listed as failed, and the search goes on.
