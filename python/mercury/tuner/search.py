@@ -169,7 +169,8 @@ class Search:
         """Find out about a schedule; whatever goes wrong is its own affair."""
         try:
             outside = boundary_bytes(candidate)
-            if outside > self.memory:
+            # How much the smallest plan needs is told only where none fits.
+            if outside > self.memory and self.choices:
                 return {"too large": outside}
             if self.bound is not None and self._gains_too_little(candidate, self.bound):
                 return {"pruned": outside}
