@@ -8,6 +8,7 @@
 #include "mercury-c/CommIR.h"
 #include "dialect/CommIR/CommIR.h"
 #include "lib/Analysis/PlanCheck/PlanCheck.h"
+#include "lib/CAPI/Pipelines.h"
 #include "lib/Register/Register.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Registration.h"
@@ -23,6 +24,7 @@ MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(CommIR, commir, CommIRDialect)
 
 void mercuryRegisterDialects(MlirDialectRegistry registry) {
   registerDialects(*unwrap(registry));
+  registerPipelineCache(*unwrap(registry));
 }
 
 void mercuryRegisterPasses(void) { registerPasses(); }

@@ -8,7 +8,6 @@
 #include "mercury-c/CommIR.h"
 #include "mercury-c/ExecutionEngine.h"
 #include "mlir-c/BuiltinAttributes.h"
-#include "mlir-c/Pass.h"
 #include "mlir/Bindings/Python/Nanobind.h"
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
 #include "nanobind/stl/pair.h"
@@ -89,29 +88,15 @@ NB_MODULE(_mercury, m) {
   m.def(
       "run_pipeline",
       [](MlirModule module, const std::string &pipeline, bool verify) {
-        MlirContext context = mlirModuleGetContext(module);
-        ErrorCollector errors(context);
-        MlirPassManager passes = mlirPassManagerCreate(context);
-        mlirPassManagerEnableVerifier(passes, verify);
-        std::string problem;
-        auto append = [](MlirStringRef piece, void *data) {
-          static_cast<std::string *>(data)->append(piece.data, piece.length);
-        };
-        MlirLogicalResult parsed = mlirParsePassPipeline(
-            mlirPassManagerGetAsOpPassManager(passes),
-            mlirStringRefCreate(pipeline.data(), pipeline.size()), append,
-            &problem);
-        MlirLogicalResult ran = mlirLogicalResultFailure();
-        if (mlirLogicalResultIsSuccess(parsed)) {
+        ErrorCollector errors(mlirModuleGetContext(module));
+        bool succeeded = false;
+        {
           nb::gil_scoped_release release;
-          ran = mlirPassManagerRunOnOp(passes, mlirModuleGetOperation(module));
+          succeeded = mercuryRunPipeline(
+              module, mlirStringRefCreate(pipeline.data(), pipeline.size()),
+              verify);
         }
-        mlirPassManagerDestroy(passes);
-        std::vector<Message> messages = errors.take();
-        if (!problem.empty())
-          messages.push_back({{"", problem}});
-        return std::make_tuple(mlirLogicalResultIsSuccess(ran), messages,
-                               errors.takeRemarks());
+        return std::make_tuple(succeeded, errors.take(), errors.takeRemarks());
       },
       nb::arg("module"), nb::arg("pipeline"), nb::arg("verify") = true,
       "Runs a pass pipeline on the module in place, and verifies the module "

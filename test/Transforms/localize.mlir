@@ -68,9 +68,9 @@ commir.program @slots on @mesh axes(i = 10, j = 9) inputs() outputs() {
 // CHECK: %[[P19:.*]] = arith.muli %[[P1]], %c9
 // CHECK: %[[JHI:.*]] = arith.ceildivui %[[P19]], %c2
 // CHECK: %[[COLUMNS:.*]] = arith.subi %[[JHI]], %[[JLO]]
-// CHECK: %[[HELD:.*]] = memref.view %[[A]][%c0][%[[ROWS]], %c9] : memref<?xi8> to memref<?x?xf32>
-// CHECK: %[[SUB:.*]] = memref.subview %[[HELD]][%c0, %[[JLO]]] [%[[ROWS]], %[[COLUMNS]]] [1, 1]
-// CHECK: memref.cast %[[SUB]] : memref<?x?xf32, strided<[?, 1], offset: ?>> to memref<?x?xf32, strided<[?, ?], offset: ?>>
+// CHECK: %[[HELD:.*]] = memref.view %[[A]][%c0][%[[ROWS]]] : memref<?xi8> to memref<?x9xf32>
+// CHECK: %[[SUB:.*]] = memref.subview %[[HELD]][0, %[[JLO]]] [%[[ROWS]], %[[COLUMNS]]] [1, 1]
+// CHECK: memref.cast %[[SUB]] : memref<?x?xf32, strided<[9, 1], offset: ?>> to memref<?x?xf32, strided<[?, ?], offset: ?>>
 // CHECK-NOT: arith
 // CHECK: return
 commir.mesh @mesh(node = 2, gpu = 4)
@@ -198,10 +198,10 @@ commir.program @striped on @mesh axes(i = 50 striped(4)) inputs()
 // CHECK-NOT: scf.for
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[KEYS:.*]] = arith.muli %[[R]], %c2
-// CHECK: memref.view %{{.*}}[%c0{{.*}}][%c12{{.*}}, %c8{{.*}}] : memref<?xi8> to memref<?x?xf32>
-// CHECK: memref.subview %{{.*}}[%c0{{.*}}, %[[KEYS]]] [%c12{{.*}}, %c2{{.*}}]
-// CHECK: memref.view %{{.*}}[%c0{{.*}}][%c16{{.*}}] : memref<?xi8> to memref<?xf32>
-// CHECK: memref.view %{{.*}}[%c0{{.*}}][%c24{{.*}}] : memref<?xi8> to memref<?xf32>
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<12x8xf32>
+// CHECK: memref.subview %{{.*}}[0, %[[KEYS]]] [12, 2]
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<16xf32>
+// CHECK: memref.view %{{.*}}[%c0{{.*}}][] : memref<?xi8> to memref<24xf32>
 // CHECK: %[[H:.*]] = arith.muli %[[R]], %c8
 // CHECK: commir.launch "attention_fwd" {{.*}} at(%[[H]], %[[KEYS]])
 // CHECK-NOT: arith.ceildivui
@@ -257,7 +257,7 @@ commir.program @bounds on @mesh axes(i = 10 bounds[0, 3, 3, 10]) inputs()
 // CHECK: %[[SPAN:.*]] = arith.subi %[[HIK]], %[[LOK]]
 // CHECK: %[[NONE:.*]] = arith.cmpi eq, %[[HI]], %[[LO]]
 // CHECK: %[[SIZE:.*]] = arith.select %[[NONE]], %c0{{.*}}, %[[SPAN]]
-// CHECK: memref.view %{{.*}}[%{{.*}}][%[[SIZE]], %c128{{.*}}]
+// CHECK: memref.view %{{.*}}[%{{.*}}][%[[SIZE]]] : memref<?xi8> to memref<?x128xf32>
 commir.mesh @mesh(gpu = 5)
 commir.program @grouped_heads on @mesh axes(h = 8) inputs()
     outputs(%K: !commir.buffer<[h/4, 128], f32> inside [h -> gpu]) {
@@ -290,7 +290,7 @@ commir.program @tile_of_a_slot on @mesh axes(i = 50)
 // Where there is nothing, no offset lies inside: the tile's sizes are enough.
 // CHECK-LABEL: func.func @no_elements
 // CHECK-NOT: memref.subview
-// CHECK: memref.view %{{.*}}[%{{.*}}][%{{.*}}, %c0{{.*}}] : memref<?xi8> to memref<?x?xf32>
+// CHECK: memref.view %{{.*}}[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x0xf32>
 // CHECK-NOT: memref.subview
 commir.mesh @mesh(gpu = 4)
 commir.program @no_elements on @mesh axes(i = 10, j = 0)
@@ -645,7 +645,7 @@ commir.program @overwrite_in_pieces on @mesh axes(b = 1, h = 2, sq = 16 zigzag, 
 // it overwrites and leaves out is filled, where there is some.
 // CHECK-LABEL: func.func @pieces_together
 // CHECK-NOT: scf.for
-// CHECK: %[[Q:.*]] = memref.subview %{{.*}}[%{{.*}}, %[[SKIPPED:.*]], %{{.*}}, %{{.*}}] [%{{.*}}, %[[ROWS:.*]], %{{.*}}, %{{.*}}]
+// CHECK: %[[Q:.*]] = memref.subview %{{.*}}[0, %[[SKIPPED:.*]], 0, 0] [1, %[[ROWS:.*]], 2, 8]
 // CHECK: commir.launch "attention_fwd"
 // CHECK-SAME: overwrite = array<i1: true, true>
 // CHECK: %[[SOME:.*]] = arith.cmpi sgt

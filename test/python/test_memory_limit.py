@@ -1,5 +1,7 @@
 """A memory limit that falls step by step: leaner plans, and in the end a clear no."""
 
+import re
+
 import mercury as mc
 import numpy as np
 import pytest
@@ -60,6 +62,17 @@ def test_each_step_is_leaner_and_never_above_its_limit():
     assert len(set(recipes)) == len(recipes)
     assert "shift(sk, by=sq" not in recipes[0]
     assert "shift(sk, by=sq" in recipes[-1]
+
+
+@pytest.mark.parametrize("limit", [1 << 10, 1 << 18])
+def test_what_the_smallest_needs_is_enough_whatever_was_too_little(limit):
+    """Less than the shards outside, or than the plan as well: the same is told."""
+    told = outcome(limit)
+    needed = int(
+        re.search(r"the smallest needs ([\d,]+) bytes", told.message)[1].replace(",", "")
+    )
+    assert isinstance(outcome(needed - 1), TuneError)
+    assert outcome(needed).chosen.peak_bytes == needed
 
 
 def test_the_shell_ends_with_what_is_needed_and_an_error(monkeypatch, tmp_path):

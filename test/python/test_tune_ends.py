@@ -3,9 +3,11 @@
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import mercury as mc
 import pytest
@@ -120,6 +122,23 @@ def test_pareto_plans_that_there_was_no_time_to_try_are_marked(monkeypatch, cach
     assert again.untried == short.untried
 
 
+def test_a_search_that_is_late_still_tries_what_a_result_names(monkeypatch):
+    """The best, another family's, a plain one, and the next of the Pareto set."""
+    settings = {"topology": "h100-4x2", "mesh": mc.Mesh(node=2, gpu=4), "memory": "1GiB"}
+    levels = ["node", "gpu"]
+    program = attention(h=32, group=4, d=128, sq=1 << 17, sk=1 << 17, dtype="bf16")
+    boundary = {
+        buffer: {axis: levels}
+        for buffer, axis in (("Q", "sq"), ("K", "sk"), ("V", "sk"), ("O", "sq"))
+    }
+    monkeypatch.setattr(Search, "_late", lambda search: len(search.choices) >= 25)
+    late = tune(program, boundary=boundary, options=SpaceOptions(), **settings)
+    assert late.ended == "time limit"
+    assert late.plain is not None
+    assert late.runner_up is not None
+    assert len(late.plans) >= 3
+
+
 def test_the_runner_up_differs_in_more_than_direction():
     """Under a mask both directions of a ring are tried, and here cost about the same."""
     best = tune(
@@ -221,8 +240,13 @@ def test_tune_from_the_shell(monkeypatch, tmp_path):
 
 def test_an_interrupt_of_the_shell_ends_with_the_best_so_far(tmp_path):
     code = (
-        "import signal, threading, os, sys; from mercury.cli import main\n"
-        "threading.Timer(8, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "import os, signal, sys; from mercury.cli import main\n"
+        "from mercury.tuner.search import Search\n"
+        "look = Search._look_at\n"
+        "def look_and_press(search, *arguments):\n"
+        "    look(search, *arguments)\n"
+        "    if search._seen == 9: os.kill(os.getpid(), signal.SIGINT)\n"
+        "Search._look_at = look_and_press\n"
         "sys.argv[1:] = ['tune', 'attention', '--topology', 'h100-8x2', '--max-levels', '4',\n"
         "                '--set', 'sq=65536,sk=65536']\n"
         "sys.exit(main())\n"
@@ -232,11 +256,48 @@ def test_an_interrupt_of_the_shell_ends_with_the_best_so_far(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env=os.environ | {"MERCURY_CACHE_DIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr
-    assert "searched stopped" in done.stdout
+    assert "searched until it was stopped" in done.stdout
     (entry,) = Cache(tmp_path / "tuning.sqlite").entries()
     assert entry.answer["ended"] == "stopped"
-    assert len(Cache(tmp_path / "tuning.sqlite").progress(entry.key)) > 5
+    assert 5 < len(Cache(tmp_path / "tuning.sqlite").progress(entry.key)) < 20
+
+
+class Presses:
+    """Presses Ctrl-C where Python prints an error, and goes on."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def press_at(point, how):
+    """Make a meter that presses Ctrl-C when it is told something the n-th time."""
+
+    @contextmanager
+    def meter():
+        told = iter(range(1 << 30))
+        yield lambda _: how() if next(told) == point else None
+
+    return meter
+
+
+@pytest.mark.parametrize("point", [0, 1, 2, 5, 11])
+def test_an_interrupt_that_comes_in_a_destructor_is_not_lost(point):
+    best = tune(progress=press_at(point, Presses), options=WHOLE)
+    assert best.ended == "stopped"
+    assert best.counts.seen == point + 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_ends_at_once():
+    def twice():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it went on")
+
+    best = tune(progress=press_at(4, twice), options=WHOLE)
+    assert best.ended == "stopped"
+    assert best.counts.seen == 5

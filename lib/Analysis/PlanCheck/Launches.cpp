@@ -252,7 +252,7 @@ LogicalResult Checker::checkScratchSize(RankState &rank,
     return success();
   int64_t needed = KernelSignature::getScratch(
       launch.getKernel(), [&](StringRef letter) -> int64_t {
-        const Segments *found = findDim(dims, getBoundDim(kernel.op, {letter}));
+        const Segments *found = findDim(dims, kernel.scratch.lookup(letter));
         return found ? getLength(*found) : 0;
       });
   int64_t given = event.scratch[0].getElements();

@@ -78,6 +78,10 @@ LogicalResult Meaning::readNest(ForOp nest) {
     for (KernelSignature::Dim dim :
          KernelSignature::positions(kernel.getKernel()))
       read.positions.push_back(getBoundDim(kernel, dim));
+    KernelSignature::getScratch(kernel.getKernel(), [&](StringRef letter) {
+      read.scratch[letter] = getBoundDim(kernel, {letter});
+      return 0;
+    });
   }
   for (StoreOp store : nest.getBody().getOps<StoreOp>())
     if (failed(readStore(store)))

@@ -48,6 +48,8 @@ struct KernelMeaning {
   bool entersOnce = false;
   /// The dimension of the query and key positions that its mask speaks of.
   DimAttr query, key;
+  /// The dimensions that its scratch depends on, by letter of its signature.
+  llvm::SmallDenseMap<StringRef, DimAttr> scratch;
   /// The dimensions whose positions a launch is given.
   SmallVector<DimAttr> positions;
   MaskAttr getMask() const {

@@ -103,9 +103,11 @@ ProgramLocalizer::getShard(Operation *op, PlacementAttr placement,
 
 Value ProgramLocalizer::makeView(Value bytes, Value shift, Type element,
                                  ArrayRef<Value> sizes) {
-  SmallVector<int64_t> dynamic(sizes.size(), ShapedType::kDynamic);
+  SmallVector<int64_t> shape;
+  SmallVector<Value> dynamic;
+  dispatchIndexOpFoldResults(getAsOpFoldResult(sizes), dynamic, shape);
   return builder.fold<memref::ViewOp>(
-      program.getLoc(), MemRefType::get(dynamic, element), bytes, shift, sizes);
+      program.getLoc(), MemRefType::get(shape, element), bytes, shift, dynamic);
 }
 
 Value mlir::commir::castTile(FoldingBuilder &builder, Value tile) {
@@ -121,10 +123,9 @@ Value mlir::commir::castTile(FoldingBuilder &builder, Value tile) {
 Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
                                     ArrayRef<Value> sizes) {
   SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
-  SmallVector<OpFoldResult> from(offsets.begin(), offsets.end());
-  SmallVector<OpFoldResult> lengths(sizes.begin(), sizes.end());
-  Value tile = builder.fold<memref::SubViewOp>(program.getLoc(), frame, from,
-                                               lengths, strides);
+  Value tile = builder.fold<memref::SubViewOp>(
+      program.getLoc(), frame, getAsOpFoldResult(offsets),
+      getAsOpFoldResult(sizes), strides);
   return castTile(builder, tile);
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -64,7 +65,7 @@ def show(key: str) -> None:
     """Print the entry whose key begins with KEY, as JSON."""
     from ..tuner import Cache  # noqa: PLC0415 (loads NumPy)
 
-    click.echo(Cache().find(key).text())
+    click.echo(json.dumps(json.loads(Cache().find(key).text()), indent=1))
 
 
 @cache.command()

@@ -69,8 +69,8 @@ class Schedule:
             )
         self.program = program
         self._module = program.build(mesh, boundary)
-        self._steps: list[str] = []
-        self._calls: list[Call] = []
+        self._mesh: Mesh | None = mesh
+        self._scripts: tuple[Any, ...] = ()  # modules of the transforms that made it
 
     # -- transforms -----------------------------------------------------------
 
@@ -275,12 +275,12 @@ class Schedule:
         """
         if "transform.named_sequence" in recipe:
             return self._transform(recipe)
-        before = (self._module, list(self._steps), list(self._calls))
+        before = (self._module, self._mesh, self._scripts)
         try:
             for call in parse_recipe(recipe):
                 self._apply_call(call)
         except ScheduleError:
-            self._module, self._steps, self._calls = before
+            self._module, self._mesh, self._scripts = before
             raise
         return self
 
@@ -300,15 +300,17 @@ class Schedule:
 
     def recipe(self) -> str:
         """Give the schedule in one line, which `apply` reads back."""
-        return format_recipe(self._calls)
+        return format_recipe([call_of(op) for op in self._steps()])
 
     def __str__(self) -> str:
-        return _HEAD + "".join(f"    {step}\n" for step in self._steps) + _TAIL
+        texts = (op.operation.get_asm() for op in self._steps())
+        steps = (_HANDLE.sub(" in %program : !transform.any_op", text) for text in texts)
+        return _HEAD + "".join(f"    {step}\n" for step in steps) + _TAIL
 
     def __copy__(self) -> Schedule:
         made = object.__new__(Schedule)
         made.program, made._module = self.program, self._module
-        made._steps, made._calls = list(self._steps), list(self._calls)
+        made._mesh, made._scripts = self._mesh, self._scripts
         return made
 
     def copy(self) -> Schedule:
@@ -395,12 +397,14 @@ class Schedule:
                 raise ScheduleError.from_diagnostics(
                     diagnostics, otherwise="the script cannot be applied"
                 )
-            self._module = module
-            for op in _transforms(parsed):
-                text = op.operation.get_asm()
-                self._steps.append(_HANDLE.sub(" in %program : !transform.any_op", text))
-                self._calls.append(call_of(op))
+        self._module, self._mesh = module, None
+        self._scripts += (parsed,)
         return self
+
+    def _steps(self) -> Iterator[Any]:
+        """Give the transforms that made it, in order."""
+        for script in self._scripts:
+            yield from _transforms(script)
 
 
 def _mesh_of(module: Any) -> Mesh:

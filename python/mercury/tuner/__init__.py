@@ -8,7 +8,8 @@ to be slower (`bound` with `traffic` and `work`), leaves out what the machine la
 and tries the best (`shrink`).
 `tune` puts the question (`key`), looks it up (`cache` on `store`), lets ranks agree (`agree`)
 and gives a `result`, which takes another plan where the machine is not as assumed (`assume`).
-A model that hangs does not end a search (`guard`).
+A model that hangs does not end a search (`guard`), and Ctrl-C ends it with the best so far
+(`interrupt`).
 """
 
 from .agree import Vote, agree_on_entry

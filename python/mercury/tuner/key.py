@@ -13,6 +13,7 @@ from ..dsl.program import Boundary
 from ..libraries import ABI_VERSION
 from ..schedule import Schedule
 from ..topology import Topology
+from .quantity import format_bytes
 from .space import SpaceOptions
 
 __all__ = ["IR_VERSION", "Key"]
@@ -84,7 +85,7 @@ class Key:
                 "answer": ANSWER_VERSION,
             },
         }
-        limit = "" if memory is None else f", {memory / (1 << 30):g} GiB"
+        limit = "" if memory is None else f", {format_bytes(memory)}"
         axes = ", ".join(f"{axis.name}={axis.extent}" for axis in program.axes)
         return cls(
             question=question,

@@ -313,7 +313,8 @@ class TuneResult:
             f"chosen: {self.chosen.sentence or 'every rank works alone'}",
         ]
         if self.plain is None:
-            lines.append("plain library calls: no such plan fits")
+            met = "fits" if self.ended == "complete" else "that fits was met until then"
+            lines.append(f"plain library calls: no such plan {met}")
         elif self.plain.fingerprint == self.chosen.fingerprint:
             lines.append("plain library calls are the fastest here")
         lines += self._agreement()
@@ -326,9 +327,13 @@ class TuneResult:
             f"{refused} not lowered yet, {lacking} need what the machine lacks, "
             f"{len(counts.failed)} failed, {counts.tried} tried on embedded ranks"
         )
-        ended = {"complete": "all of them", "time limit": "until the time limit"}
-        where = "found in the cache" if self.from_cache else ended.get(self.ended, self.ended)
-        lines.append(f"searched {where}, {self.seconds:.1f} s")
+        ended = {
+            "complete": "all of them",
+            "time limit": "until the time limit",
+            "stopped": "until it was stopped",
+        }
+        where = "found in the cache" if self.from_cache else f"searched {ended[self.ended]}"
+        lines.append(f"{where}, {self.seconds:.1f} s")
         if self.untried:
             many = len(self.untried) > 1
             lines.append(

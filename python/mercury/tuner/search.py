@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import CompileError, MercuryError
@@ -15,6 +15,7 @@ from ..topology import Link, Topology
 from .bound import LowerBound
 from .cache import Cache
 from .costs import CostModel
+from .interrupt import interrupts
 from .lower import Lowered, lower
 from .memory import boundary_bytes
 from .needs import missing
@@ -92,23 +93,31 @@ class Search:
         self._lacking: Counter[str] = Counter()
         self._failed: dict[str, str] = {}
         self._right: set[str] = set()
+        self._is_stopped: Callable[[], bool] = lambda: False
 
     # -- every schedule -------------------------------------------------------
 
     def run(self) -> None:
-        """Cost every schedule until the end, the deadline or an interrupt, then try some."""
-        try:
-            self._cost_all()
-        except KeyboardInterrupt:
+        """Cost every schedule until the end, the deadline or an interrupt, then try some.
+
+        An interrupt ends either at its next schedule; one more, at once.
+        """
+        with interrupts() as self._is_stopped:
+            for work in (self._cost_all, self._try_best):
+                try:
+                    work()
+                except KeyboardInterrupt:
+                    self.ended = "stopped"
+                finally:
+                    self._save()
+
+    def _is_over(self) -> bool:
+        """Whether no more than has to be is to be done, and remember why."""
+        if self._is_stopped():
             self.ended = "stopped"
-        finally:
-            self._save()
-        try:
-            self._try_best()
-        except KeyboardInterrupt:
-            self.ended = "stopped"
-        finally:
-            self._save()
+        elif self.ended == "complete" and self._late():
+            self.ended = "time limit"
+        return self.ended != "complete"
 
     def _late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
@@ -122,8 +131,7 @@ class Search:
                 links[levels] = self.topology.links_of(candidate.schedule.mesh)
             self._look_at(candidate, links[levels])
             self._report(f"{self._seen} schedules, {len(self.choices)} compared{self._best}")
-            if self._late():
-                self.ended = "time limit"
+            if self._is_over():
                 return
 
     def _look_at(self, candidate: Candidate, links: Mapping[str, Link]) -> None:
@@ -161,7 +169,8 @@ class Search:
         """Find out about a schedule; whatever goes wrong is its own affair."""
         try:
             outside = boundary_bytes(candidate)
-            if outside > self.memory:
+            # How much the smallest plan needs is told only where none fits.
+            if outside > self.memory and self.choices:
                 return {"too large": outside}
             if self.bound is not None and self._gains_too_little(candidate, self.bound):
                 return {"pruned": outside}
@@ -257,12 +266,15 @@ class Search:
         return choice.fingerprint in self._right
 
     def finalists(self) -> list[Choice]:
-        """Give the plans that a result names: the fastest, another, a plain one, Pareto's."""
+        """Give the plans to try: those that a result names first, then more of the fastest.
+
+        A result names the fastest, another one, a plain one, and those of the Pareto set.
+        """
         best = self.best()
         plain = [each for each in best if each.plain][:1]
         # All of the fastest may be one plan that turns its rings one way or the other.
         other = [each for each in best if each.family != best[0].family][:1]
-        named = [*best[: self._top], *other, *plain, *self.front(best)]
+        named = [*best[:1], *other, *plain, *self.front(best), *best[1 : self._top]]
         return list({each.fingerprint: each for each in named}.values())
 
     def untried(self) -> list[Choice]:
@@ -278,8 +290,8 @@ class Search:
         program = shrink(self.space.program, self.space.mesh.size)
         for number in range(_TRIALS + self._top):
             open_ = [each for each in self.finalists() if not self.is_right(each)]
-            # The first ones decide what is chosen: they are tried even when it is late.
-            if not open_ or (number > self._top and self._late()):
+            # The first ones, which a result always names, are tried even when it is late.
+            if not open_ or (number > self._top and self._is_over()):
                 return
             choice = open_[0]
             self._report(f"trying {choice.recipe}")

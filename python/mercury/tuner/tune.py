@@ -87,7 +87,7 @@ def tune(
         names are measured, each on all ranks, and the fastest is chosen; see ``measure``.
     time_limit
         Of the search, as ``"60s"``; the best until then is the result, and asking again
-        with more time goes on from there. Ctrl-C does the same.
+        with more time goes on from there. Ctrl-C does the same; twice, at once.
     candidate_limit
         That a cost model of yours may take for one candidate, as ``"30s"``; one that hangs is
         listed as failed, and the search goes on.
@@ -259,19 +259,17 @@ def _nothing(search: Search) -> TuneError:
     counts = search.counts()
     why = [f"{counts.seen} schedules were looked at, and the search ended: {search.ended}"]
     if counts.too_large and search.smallest is not None:
-        why.append(
-            f"{counts.too_large} need more memory than {search.memory:,} bytes, the smallest "
-            f"{search.smallest:,}"
-        )
+        why.append(f"{counts.too_large} need more memory than {search.memory:,} bytes")
     for reason, count in [*counts.lacking.items(), *counts.refused.items()]:
         why.append(f"{count}: {reason}")
     why += [f"{recipe}: {reason}" for recipe, reason in list(counts.failed.items())[:5]]
     first = "no schedule is left; give more time, another mesh or another boundary"
     if counts.too_large and search.smallest is not None and not search.choices:
         limit, needed = format_bytes(search.memory), format_bytes(search.smallest)
+        which = "the smallest" if search.ended == "complete" else "the smallest so far"
         first = (
-            f"no plan fits into {limit}; the smallest needs {needed}; give more memory, more "
-            "ranks or another boundary"
+            f"no plan fits into {limit}; {which} needs {search.smallest:,} bytes ({needed}); "
+            "give more memory, more ranks or another boundary"
         )
     return TuneError(
         first,

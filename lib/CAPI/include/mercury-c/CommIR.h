@@ -33,6 +33,12 @@ MLIR_CAPI_EXPORTED int mercuryLspServerMain(int argc, char **argv);
 MLIR_CAPI_EXPORTED MlirModule mercuryApplySchedule(MlirModule payload,
                                                    MlirModule script);
 
+/// Runs a pass pipeline on a module in place, of a context whose dialects
+/// `mercuryRegisterDialects` registered. Returns false when a pass fails, or
+/// the text is no pipeline. Diagnostics go to the context's handlers.
+MLIR_CAPI_EXPORTED bool mercuryRunPipeline(MlirModule module,
+                                           MlirStringRef pipeline, bool verify);
+
 /// What was proved of a plan, counted over all ranks.
 typedef struct MercuryPlanProof {
   int64_t ranks;
