@@ -12,7 +12,7 @@
 
 namespace mlir::commir {
 
-/// On a nest, the name of the shifted loop whose steps may overlap.
+/// On a nest, the name of the loop whose steps may overlap.
 inline constexpr llvm::StringLiteral kOverlap = "commir.overlap";
 
 } // namespace mlir::commir

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mercury-c/CommIR.h"
+#include "mercury-c/ExecutionEngine.h"
 #include "mlir-c/BuiltinAttributes.h"
-#include "mlir-c/ExecutionEngine.h"
 #include "mlir-c/Pass.h"
 #include "mlir/Bindings/Python/Nanobind.h"
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
@@ -37,9 +37,7 @@ public:
       paths.push_back(mlirStringRefCreate(path.data(), path.size()));
     ErrorCollector errors(mlirModuleGetContext(module));
     engine =
-        mlirExecutionEngineCreate(module, level, paths.size(), paths.data(),
-                                  /*enableObjectDump=*/false,
-                                  /*enablePIC=*/false);
+        mercuryExecutionEngineCreate(module, level, paths.size(), paths.data());
     if (mlirExecutionEngineIsNull(engine)) {
       std::string text = "the module cannot be compiled to machine code";
       for (const Message &message : errors.take())

@@ -2,181 +2,174 @@
 
 from __future__ import annotations
 
-import collections
 import re
 from collections.abc import Sequence
-from typing import TypeVar
+from dataclasses import replace
 
 import mercury as mc
-import numpy as np
+from applied_rules import applied, rings
 from isolated import Outcome
-from mercury._mlir import ir
-from mercury._mlir._mlir_libs import _mercury
+from mercury.dsl.nodes import Buffer
 from mercury.runtime import SimOptions
 from mercury.runtime.trial import trial
+from mercury.schedule.recipe import Call, parse_recipe
+from mercury.strategies import Strategy
+from mercury.tuner.placed import Loop, read_placed
+from random_program import Dice, random_boundary, random_mesh, random_program
 
 __all__ = ["Case"]
 
-T = TypeVar("T")
-
-ATTENTION = ("attention", "attention_backward", "decode_attention")
-MESHES = (["gpu"], ["gpu"], ["node", "gpu"], ["node", "gpu"], ["rack", "node", "gpu"])
-LARGEST_MESH = 12
-SHOWN = ("dtype", "heads", "sink", "mask", "layout", "boundary")
+ATTENTION = ("attention", "attention_backward")
+PROGRAMS = ("matmul", "matmul", "attention", *ATTENTION, "decode_attention")
+SHOWN = ("strategy", "dtype", "heads", "sink", "mask", "layout", "boundary")
+CHOICES = ("direction", "offset", "reads", "results", "chunks")
+RINGS = ("ring", "usp", "ag-gemm-shifted", "async-tp")
 STEPS = (
     *("parallelize", "shift") * 3,
-    "tile",
-    "tile",
-    "shard",
-    "replicate",
-    "reorder",
-    "defer",
+    *("tile", "scatter") * 2,
+    *("shard", "broadcast", "replicate", "reorder", "join", "defer"),
 )
 
 
+def _has(buffer: Buffer, axes: Sequence[str]) -> bool:
+    """Whether a buffer has one of some axes."""
+    return any(dim.axis is not None and dim.axis.name in axes for dim in buffer.dims)
+
+
 class Case:
-    """A case by number; what is not legal is never asked for, or dropped."""
+    """A case by number; what is not legal is never asked for, or dropped.
+
+    Every other begins with a named strategy, in which what it leaves open is drawn; all go on
+    with steps that are drawn.
+    """
 
     def __init__(self, number: int) -> None:
-        self._rng = np.random.default_rng(number)
+        self._dice = Dice(number)
         self.number = number
         self.hits: list[tuple[str, str]] = []
-        self.levels = self._pick(MESHES)
-        sizes = dict.fromkeys(self.levels, 1)
-        for level in self.levels:
-            room = LARGEST_MESH // int(np.prod(list(sizes.values())))
-            sizes[level] = self._number(1, min(room, 8 if len(sizes) == 1 else 4) + 1)
-        self.mesh = mc.Mesh(**sizes)
-        self._hit("mesh", f"{len(sizes)} levels")
-        self.program = self._program()
-        self.schedule = mc.Schedule(self.program, self.mesh, self._boundary())
-        self._loops = {axis.name: axis.name for axis in self.program.axes}
-        self._parallel: dict[str, list[str]] = {}
-        self._free = list(self.levels)
-        self._shifted: set[str] = set()
+        self.mesh = random_mesh(self._dice)
+        self._hit("mesh", f"{len(self.mesh.levels)} levels")
+        # Two steps overlap where nothing repeats them and no result moves.
+        self._pair = self.mesh.size == 2 and self._dice.chance(2, 3)
+        names = RINGS if self._pair else mc.strategies.names()
+        named = self._pair or self._dice.one_in(2)
+        strategy = mc.strategies.get(self._dice.pick(names)) if named else None
+        name = strategy.program.name if strategy else self._dice.pick(PROGRAMS)
+        if strategy and name in ATTENTION and not self._pair:
+            name = self._dice.pick(["attention", *ATTENTION])
+        self.program = random_program(self._dice, name, self.mesh, self._hit)
         self._placed: set[str] = set()
-        for _ in range(self._number(1, 8)):
-            self._step()
-
-    def _number(self, low: int, high: int) -> int:
-        return int(self._rng.integers(low, high))
-
-    def _pick(self, choices: Sequence[T]) -> T:
-        return choices[self._number(0, len(choices))]
+        self._nests = 2 if self._dice.one_in(4) else 1
+        if strategy is None or not self._begin(strategy):
+            boundary = random_boundary(self._dice, self.program, self.mesh, self._hit)
+            self.schedule = mc.Schedule(self.program, self.mesh, boundary)
+            more = self._dice.number(1, 8)
+        else:
+            more = self._dice.number(0, 1 if self._pair else 3)
+        for _ in range(more):
+            self._step(self._dice.pick(STEPS))
+        self._step("overlap")
 
     def _hit(self, kind: str, what: object) -> None:
         self.hits.append((kind, str(what)))
 
-    # -- the program ----------------------------------------------------------
+    # -- strategies -----------------------------------------------------------
 
-    def _program(self) -> mc.Program:
-        name = self._pick(("matmul", "matmul", "attention", *ATTENTION))
-        dtype = self._pick(["f32", "f32", "bf16", "f16", "f64"])
-        self._hit("program", name)
-        self._hit("dtype", dtype)
-        made: mc.Program
-        if name == "matmul":
-            extents = {"i": self._number(0, 24), "j": self._number(0, 24)}
-            # Nothing to sum is a test of its own: see test_found.py.
-            extents["k"] = self._number(1, 24)
-            made = mc.programs.matmul(
-                m=extents["i"],
-                n=extents["j"],
-                depth=extents["k"],
-                dtype=dtype,
-                layout=self._layout(extents),
-            )
-            return made
-        # The gradient of a softmax over one key is 0: nothing to compare with.
-        least = 3 if name == "attention_backward" else 0
-        extents = {"sq": self._number(least, 24), "sk": self._number(max(least, 1), 24)}
-        group = self._pick([1, 1, 2, 3])
-        self._hit("heads", f"group of {group}")
-        options = {
-            "b": self._number(1, 3),
-            "h": group * self._number(1, 5),
-            "group": group,
-            "sk": extents["sk"],
-            "d": self._number(1, 7),
-            "dtype": dtype,
-        }
-        options["sink"] = self._pick([False, False, True])
-        self._hit("sink", options["sink"])
-        if name == "decode_attention":
-            options["layout"] = self._layout({"sk": extents["sk"]})
-            made = mc.programs.decode_attention(**options)
-            return made
-        mask = self._mask(extents)
-        if mask.documents:  # they hold queries and keys alike
-            extents["sk"] = options["sk"] = extents["sq"]
-        options |= {
-            "sq": extents["sq"],
-            "dv": self._number(1, 7),
-            "mask": mask,
-            "layout": self._layout(extents),
-        }
-        program = getattr(mc.programs, name)
-        made = program(**options)
-        return made
-
-    def _mask(self, extents: dict[str, int]) -> mc.Mask:
-        kind = self._pick(["full", "causal", "offset", "window", "documents"])
-        self._hit("mask", kind)
-        plain = {
-            "full": mc.Mask(),
-            "causal": mc.causal(),
-            "offset": mc.causal(self._number(-3, 4)),
-            "window": mc.window(self._number(0, 6), self._number(0, 4)),
-        }
-        if kind != "documents":
-            return plain[kind]
-        last = extents["sq"]
-        if last == 0:
-            return mc.Mask()
-        inner = sorted({self._number(1, last) for _ in range(3)}) if last > 1 else []
-        inside = self._pick(["full", "causal", "window"])
-        return plain[inside].packed([0, *inner, last])
-
-    def _layout(self, extents: dict[str, int]) -> dict[str, str] | None:
-        kind = self._pick(["block", "block", "zigzag", "striped", "bounds"])
-        chosen = {}
-        for axis, extent in extents.items():
-            if kind != "block" and self._number(0, 3):
-                chosen[axis] = self._cut(kind, extent)
-        self._hit("layout", kind if chosen else "block")
-        return chosen or None
-
-    def _cut(self, kind: str, extent: int) -> str:
-        if kind == "striped":
-            return f"striped({self._number(1, 4)})"
-        if kind == "zigzag":
-            return kind
-        shards = self._pick([self.mesh.size, *(size for _, size in self.mesh.levels)])
-        inner = sorted(self._number(0, extent + 1) for _ in range(shards - 1))
-        return f"bounds{[0, *inner, extent]}"
-
-    def _boundary(self) -> dict[str, dict[str, str | list[str | int]]]:
-        boundary: dict[str, dict[str, str | list[str | int]]] = {}
-        for buffer in self.program.buffers:
-            axes = [dim.axis.name for dim in buffer.dims if dim.axis is not None]
-            if axes and self._number(0, 4) == 0:
-                factors: list[str | int] = [self._pick(self.levels)]
-                if self._number(0, 3) == 0:  # a strided placement
-                    factors.insert(0, self._number(2, 4))
-                boundary[buffer.name] = {self._pick(axes): factors}
+    def _begin(self, strategy: Strategy) -> bool:
+        """Apply a strategy, or give False where the layout cannot be cut as it cuts."""
+        steps = "; ".join(strategy.steps(self.mesh, self.program))
         try:
-            self.program.build(self.mesh, boundary)
-        except mc.ProgramError:  # a layout that cannot be cut so
-            return {}
-        strided = any(len(cut) > 1 for cuts in boundary.values() for cut in cuts.values())
-        given = "strided" if strided else "given"
-        self._hit("boundary", given if boundary else "of the schedule")
-        return boundary
+            self.schedule = strategy.start(self.mesh, self.program)
+            named = re.findall(r"\w+", steps)
+            others = [axis.name for axis in self.program.axes if axis.name not in named]
+            if others and not self._pair and self._dice.chance(2, 5):
+                self._slice(self._dice.pick(others))
+            for call in parse_recipe(steps):
+                self._vary(call)
+                if call.name in ("shard", "replicate"):
+                    self._placed.add(str(call.args[0]))
+        except mc.MercuryError:
+            return False
+        self._hit("strategy", strategy.name)
+        self._hit("boundary", "of the strategy")
+        return True
 
-    # -- the schedule ---------------------------------------------------------
+    def _slice(self, axis: str) -> None:
+        """Put a loop over parts of an axis around, or among, those of a strategy."""
+        self._cut(axis)
+        if self._dice.one_in(2):
+            self.schedule.reorder(f"{axis}_outer", self._loops()[0].name)
 
-    def _step(self) -> None:
-        kind = self._pick(STEPS)
+    def _vary(self, call: Call) -> None:
+        """Apply a step of a strategy, its choices drawn where that is legal."""
+        if call.name == "shift" and (self._repeats() or self._dice.one_in(2)):
+            drawn = self._choices(call.kwargs["by"])
+            if "offset" in call.kwargs:
+                drawn["offset"] = drawn["direction"]
+            other = replace(call, kwargs=call.kwargs | drawn)
+            try:
+                self.schedule.apply(str(other))
+            except mc.ScheduleError:
+                pass
+            else:
+                self._hit_shift(other)
+                return
+        self.schedule.apply(str(call))
+        if call.name == "shift":
+            self._hit_shift(call)
+        else:
+            self._hit("step", call.name)
+        if len(call.args) > 1 and isinstance(call.args[1], list):
+            self._hit("step", f"{call.name} over several levels")
+
+    def _choices(self, by: object) -> dict[str, int | str]:
+        """Draw how a loop shifted by one, or several, moves what it moves."""
+        dice = self._dice
+        names = by if isinstance(by, list) else [by]
+        levels = [
+            level for loop in self._loops() if loop.name in names for level in loop.levels
+        ]
+        nests = sum(self.schedule.mesh[level] > 1 for level in levels) > 1
+        # Loops around a ring that pulls whole parts let it read the next slice ahead.
+        ahead = self._repeats() and dice.chance(2, 3)
+        pulls = ahead or dice.one_in(3)
+        results = dice.pick(["travel", "travel", "deliver", "fetch", "fetch"])
+        direction = dice.pick([1, 1, -1])
+        # Results are delivered in chunks, or fetched, when the own part is the last.
+        last = results == "fetch" or (results == "deliver" and dice.one_in(2))
+        drawn: dict[str, int | str] = {
+            "direction": direction,
+            "offset": direction if last else dice.pick([0, 0, 1, -1, 2]),
+            "reads": "pull" if pulls or last else "rotate",
+            "results": results,
+            "chunks": dice.pick([1, 1, 2, 3]) if pulls or last else dice.pick([1, 1, 2]),
+        }
+        waits = bool(read_placed(self.schedule).deferred)
+        if waits and drawn["results"] == "travel":
+            drawn["results"] = "deliver"  # what travels is merged on its way
+        # Chunks go along one ring, and those of results end with the own part.
+        if self._pair or ahead or waits or nests or (results == "deliver" and not last):
+            drawn["chunks"] = 1
+        # One that is rounded once, to what the outputs have, is as right as they are.
+        narrow = self.program.outputs[0].dtype
+        wide = waits or drawn["results"] == "travel"
+        if not wide and not self._pair and narrow in ("bf16", "f16") and dice.one_in(2):
+            drawn["link"] = narrow
+        return drawn
+
+    def _hit_shift(self, call: Call) -> None:
+        self._hit("step", "shift")
+        for name in CHOICES:
+            if name in call.kwargs:
+                self._hit(name, call.kwargs[name])
+        if "link" in call.kwargs:
+            self._hit("link", "narrow")
+        by = call.kwargs["by"]
+        self._hit("shift by", "several" if isinstance(by, list) and len(by) > 1 else "one")
+
+    # -- steps ----------------------------------------------------------------
+
+    def _step(self, kind: str) -> None:
         before = self.schedule.recipe()
         try:
             getattr(self, f"_{kind}")()
@@ -185,74 +178,196 @@ class Case:
         if self.schedule.recipe() != before:
             self._hit("step", kind)
 
+    def _loops(self) -> list[Loop]:
+        nests = read_placed(self.schedule).nests[: self._nests]
+        return [loop for nest in nests for loop in nest]
+
+    def _repeats(self) -> bool:
+        """Whether a loop repeats what is inside."""
+        return any(
+            loop.parts > 1 and not loop.levels and not loop.shift for loop in self._loops()
+        )
+
+    def _open(self) -> list[str]:
+        """Give the loops that are neither parallel nor shifted yet."""
+        return [loop.name for loop in self._loops() if not loop.levels and not loop.shift]
+
+    def _free(self) -> list[str]:
+        """Give the levels that no loop is spread over."""
+        taken = {level for loop in self._loops() for level in loop.levels}
+        return [level for level in self.schedule.mesh.names if level not in taken]
+
     def _parallelize(self) -> None:
-        loop = self._pick(list(self._loops))
-        if not self._free or loop in self._parallel or loop in self._shifted:
+        free = self._free()
+        loops = self._open()
+        if not free or not loops:
             return
-        count = self._number(1, len(self._free) + 1) if self._number(0, 3) == 0 else 1
-        first = self._number(0, len(self._free) - count + 1)
-        levels = self._free[first : first + count]
-        self.schedule.parallelize(loop, levels)
-        self._parallel[loop] = levels
-        self._free = [level for level in self._free if level not in levels]
+        count = self._dice.number(1, len(free) + 1) if self._dice.one_in(3) else 1
+        first = self._dice.number(0, len(free) - count + 1)
+        self.schedule.parallelize(self._dice.pick(loops), free[first : first + count])
+        if count > 1:
+            self._hit("step", "parallelize over several levels")
 
     def _shift(self) -> None:
-        still = [name for name in self._loops if name not in (*self._parallel, *self._shifted)]
-        if not self._parallel or not still:
+        parallel = [loop.name for loop in self._loops() if loop.levels]
+        still = self._open()
+        if not parallel or not still:
             return
-        loop, by = self._pick(still), self._pick(list(self._parallel))
-        pulls = self._number(0, 3) == 0
-        several = pulls and self._number(0, 4) == 0 and len(self._parallel) > 1
-        results = self._pick(["travel", "travel", "deliver", "fetch"])
-        direction = self._pick([1, 1, -1])
-        # Results are delivered in chunks, or fetched, when the own part is the last.
-        last = results == "fetch" or (results == "deliver" and self._number(0, 2) == 0)
-        options = {
-            "direction": direction,
-            "offset": direction if last else self._pick([0, 0, 1, -1, 2]),
-            "reads": "pull" if pulls or last else "rotate",
-            "results": results,
-            "chunks": self._pick([1, 2, 3]) if pulls or last else self._pick([1, 1, 2]),
-        }
-        self.schedule.shift(loop, by=list(self._parallel) if several else by, **options)
-        self._shifted.add(loop)
-        for name, value in options.items():
-            self._hit(name, value)
-        self._hit("shift by", "several" if several else "one")
+        several = len(parallel) > 1 and self._dice.one_in(3)
+        by: list[str] | str = list(parallel) if several else self._dice.pick(parallel)
+        drawn = self._choices(by)
+        if several:
+            drawn["reads"] = "pull"
+        self._apply_shift(self._dice.pick(still), by, drawn)
+
+    def _apply_shift(self, loop: str, by: list[str] | str, drawn: dict[str, int | str]) -> None:
+        call = Call(name="shift", args=[loop], kwargs={"by": by, **drawn})
+        self.schedule.apply(str(call))
+        self._hit_shift(call)
 
     def _tile(self) -> None:
-        still = [name for name in self._loops if name not in (*self._parallel, *self._shifted)]
-        if not still:
+        if still := self._open():
+            self._cut(self._dice.pick(still))
+
+    def _cut(self, loop: str) -> None:
+        """Tile a loop, into a number of parts or parts of given sizes."""
+        extents = {axis.name: axis.extent for axis in self.program.axes}
+        if extents.get(loop, 0) > 1 and self._dice.one_in(2):
+            self.schedule.tile(loop, self._dice.parts(extents[loop]))
+            self._hit("step", "tile by sizes")
+        else:
+            self.schedule.tile(loop, self._dice.pick([1, 2, 2, 3, 4]))
+
+    def _axis(self, buffers: Sequence[Buffer], of: Sequence[str] | None = None) -> str | None:
+        """Draw an axis that buffers have, of some."""
+        found = [
+            dim.axis.name
+            for buffer in buffers
+            for dim in buffer.dims
+            if dim.axis is not None and (of is None or dim.axis.name in of)
+        ]
+        return self._dice.pick(found) if found else None
+
+    def _scatter(self) -> None:
+        """Leave each rank of a parallel loop a part of what they sum; or send it around."""
+        outputs = [each for each in self.program.outputs if each.name not in self._placed]
+        sums = [
+            loop
+            for loop in self._loops()
+            if not loop.shift and any(not _has(output, loop.axes) for output in outputs)
+        ]
+        free = self._free()
+        if not free:
+            sums = [loop for loop in sums if loop.levels]
+        if not sums:
             return
-        loop = self._pick(still)
-        self.schedule.tile(loop, self._number(1, 5))
-        axis = self._loops.pop(loop)
-        self._loops |= {f"{loop}_outer": axis, f"{loop}_inner": axis}
+        loop = self._dice.pick(sums)
+        levels = list(loop.levels) or [self._dice.pick(free)]
+        axis = self._axis([each for each in outputs if not _has(each, loop.axes)])
+        if not loop.levels:
+            self.schedule.parallelize(loop.name, levels)
+        for output in outputs:
+            if axis and _has(output, [axis]) and not _has(output, loop.axes):
+                self.schedule.shard(output.name, axis, levels)
+                self._placed.add(output.name)
+        if axis in self._open() and self._dice.one_in(2):
+            drawn = self._choices(loop.name)
+            drawn["offset"] = drawn["direction"]
+            self._apply_shift(str(axis), loop.name, drawn)
 
     def _shard(self) -> None:
-        buffer, level = self._pick(self.program.buffers), self._pick(self.levels)
-        axes = [dim.axis.name for dim in buffer.dims if dim.axis is not None]
-        if axes and buffer.name not in self._placed:
-            reads = self._pick(["gather", "broadcast"]) if not buffer.output else "gather"
-            self.schedule.shard(buffer.name, self._pick(axes), level, reads=reads)
+        buffer = self._dice.pick(self.program.buffers)
+        axis = self._axis([buffer])
+        if axis and buffer.name not in self._placed:
+            self.schedule.shard(buffer.name, axis, self._dice.pick(self.schedule.mesh.names))
             self._placed.add(buffer.name)
-            self._hit("shard reads", reads)
+
+    def _broadcast(self) -> None:
+        """Let panels of inputs along an axis that is summed come one a step."""
+        level = self._dice.pick(self.schedule.mesh.names)
+        loops = self._loops()
+        spread = [axis for loop in loops if level in loop.levels for axis in loop.axes]
+        inputs = [
+            buffer
+            for buffer in self.program.inputs
+            if buffer.name not in self._placed and not _has(buffer, spread)
+        ]
+        summed = [
+            axis
+            for loop in loops
+            for axis in loop.axes
+            if not loop.levels and not all(_has(each, [axis]) for each in self.program.outputs)
+        ]
+        axis = self._axis(inputs, summed)
+        for buffer in inputs:
+            if axis and _has(buffer, [axis]):
+                self.schedule.shard(buffer.name, axis, level, reads="broadcast")
+                self._placed.add(buffer.name)
 
     def _replicate(self) -> None:
-        buffer = self._pick(self.program.buffers)
+        buffer = self._dice.pick(self.program.buffers)
         if buffer.name not in self._placed:
-            self.schedule.replicate(buffer.name, self._pick(self.levels))
+            self.schedule.replicate(buffer.name, self._dice.pick(self.schedule.mesh.names))
             self._placed.add(buffer.name)
 
     def _defer(self) -> None:
         # Of a pair that is deferred already the second is refused, and stays so.
-        self.schedule.defer(self._pick(self.program.outputs).name)
+        output = self._dice.pick(self.program.outputs)
+        placed = read_placed(self.schedule)
+        if any(
+            loop.shift and loop.shift.results == "travel" and output.name in placed.moved(loop)
+            for loop in self._loops()
+        ):
+            return
+        narrow = output.dtype in ("bf16", "f16") and self._dice.chance(2, 3)
+        self.schedule.defer(output.name, partial=output.dtype if narrow else None)
+        self._hit("partial", "narrow" if narrow else "wide")
 
     def _reorder(self) -> None:
-        loops = list(self._loops)
+        loops = [loop.name for loop in self._loops()]
         if len(loops) > 1:
-            one = self._pick(loops)
-            self.schedule.reorder(one, self._pick([loop for loop in loops if loop != one]))
+            one = self._dice.pick(loops)
+            other = self._dice.pick([loop for loop in loops if loop != one])
+            self.schedule.reorder(one, other)
+
+    def _join(self) -> None:
+        loops = [loop.name for loop in self._loops()]
+        if len(loops) > 1:
+            at = self._dice.number(1, len(loops))
+            self.schedule.join(loops[at - 1], loops[at])
+
+    def _overlap(self) -> None:
+        """Let the two steps of a ring overlap, where what both write can be deferred.
+
+        Or those of the outermost loop in sequence, where something lives elsewhere outside.
+        """
+        found = [
+            loop
+            for loop in rings(self.schedule)
+            if loop.parts == 2 and loop.shift and loop.shift.chunks == 1 and not loop.shift.link
+        ]
+        steps = [loop for loop in self._loops() if loop.parts > 1 and not loop.levels]
+        placed = read_placed(self.schedule)
+        if not rings(self.schedule) and steps and placed.boundary != placed.inside:
+            self.schedule.overlap(steps[0].name)
+            return
+        # Stripes, given bounds and documents may take several launches a step.
+        whole = ("mask", "documents") not in self.hits and all(
+            axis.layout in ("block", "zigzag") for axis in self.program.axes
+        )
+        if (
+            not whole
+            or len(found) != 1
+            or len(steps) != 1
+            or not placed.moved(found[0]).keys() <= placed.inputs
+        ):
+            return
+        self.schedule.overlap(found[0].name)
+        for output in self.program.outputs:
+            try:
+                self.schedule.defer(output.name)
+            except mc.ScheduleError:
+                continue  # deferred already, with its pair, or never merged
 
     # -- the run --------------------------------------------------------------
 
@@ -272,35 +387,12 @@ class Case:
             rule = re.search(r"needs rule (R\d(?: \w+)*)", error.message)
             reason = rule[1] if rule else re.sub(r"'[^']*'", "X", error.message)[:70]
             return end(f"refused: {reason}", error.message)
-        self.hits += [("rule", rule) for rule in rules(self.schedule)]
-        options = SimOptions(seed=self.number + 1, max_delay_us=self._pick([20, 200, 2000]))
+        self.hits += [("rule", rule) for rule in applied(self.schedule)]
+        options = SimOptions(
+            seed=self.number + 1, max_delay_us=self._dice.pick([20, 200, 2000])
+        )
         try:
             result = trial(plan, self.number, options)
         except mc.RunError as error:
             return end("ERROR", error)
         return end("right" if result.right else "WRONG", result.errors)
-
-
-def rules(schedule: mc.Schedule) -> list[str]:
-    """Tell from the communication of a schedule which rules brought it about."""
-    module = ir.Module.parse(schedule.ir(), ir.Context())
-    pipeline = "builtin.module(commir-infer-placement,commir-materialize-communication)"
-    succeeded, *_ = _mercury.run_pipeline(module, pipeline)
-    assert succeeded  # it did, a moment ago
-    text = str(module).partition("commir.source = ")[2]
-    counts = collections.Counter(re.findall(r"commir\.([a-z_.]+)", text))
-    inputs = "|".join(buffer.name for buffer in schedule.program.buffers)
-    outside = len(re.findall(rf"redistribute (?:%\w+ to )?%(?:{inputs})\b", text))
-    found = {
-        "R2, R4 (gather)": counts["all_gather.start"],
-        "R2 (broadcast)": counts["broadcast.start"],
-        "R3, R5, R6 (exchange)": counts["exchange.start"],
-        "R3, R6 (pull)": counts["pull.start"],
-        "R4 (all_reduce)": counts["all_reduce.start"],
-        "R5 (reduce_scatter)": counts["reduce_scatter.start"],
-        "R5, R6 (merge)": counts["accumulate"],
-        "R7 (boundary)": outside,
-        "R8 (inside)": counts["redistribute"] - outside,
-        "R9 (nested rings)": int(schedule.ir().count("shift(") > 1),
-    }
-    return [rule for rule, count in found.items() if count > 0] or ["R1 (nothing)"]

@@ -92,6 +92,25 @@ FOUND = {
         mc.Mesh(gpu=2),
         "parallelize(h, gpu); tile(sk, 2); defer(O)",
     ),
+    "counting on the host that a code generator took for vectors, and ended the process": (
+        lambda: mc.programs.matmul(m=1, n=1, depth=11, **PIECES),
+        mc.Mesh(gpu=2),
+        "tile(k, 4); parallelize(k_inner, gpu)",
+        {"A": {"k": "gpu"}},
+    ),
+    "rows and columns joined over one level, sums left in parts on another": (
+        lambda: mc.programs.matmul(m=5, n=4, depth=6, dtype="f32"),
+        mc.Mesh(node=2, gpu=2),
+        "parallelize(k, gpu); shard(C, i, gpu); join(i, j); parallelize(i_j, node)",
+    ),
+    "slots that hold parts of several shapes, with what the last one left between": (
+        lambda: mc.programs.attention(
+            h=7, sq=5, sk=9, d=4, dtype="f32", layout={"sq": "bounds[0, 1, 2, 5, 5]"}
+        ),
+        mc.Mesh(gpu=4),
+        "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); "
+        "shift(sq, by=sk, offset=1); shift(h, by=sk, offset=1, reads=pull)",
+    ),
     "a sink of several heads without keys": (
         lambda: mc.programs.attention(b=2, h=3, sq=5, sk=0, **SINK),
         mc.Mesh(gpu=2),

@@ -18,53 +18,39 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextlib import contextmanager
 
 import mercury as mc
 import torch
+from mercury.cuda.tensors import empty
 from mercury.cuda.trial import cuda_limits, distances
 from mercury.reference.sampled import draw_on
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Runtime" / "Cuda"))
-from scenarios import FAULTS
+from scenarios import FAULTS, Bound, Machine
 
 LEFT_BYTES = 128 << 20  # on a GPU without memory
 
 
-class GpuBound:
+class GpuBound(Bound):
     """A plan with shards on a GPU."""
 
-    def __init__(
-        self,
-        session: mc.cuda.Session,
-        schedule: mc.Schedule,
-        within: AbstractContextManager[Any] | None,
-    ) -> None:
-        self.plan = schedule.compile(target="cuda")
-        self.rank = session.rank
-        self.device = torch.device("cuda", session.device)
-        self.whole = draw_on(self.plan.program, self.device)
-        self.inputs = self.plan.shard(session, **self.whole)
-        self.outputs = self.plan.shard(
-            session,
-            **{
-                buffer.name: torch.empty(
-                    buffer.shape,
-                    dtype=torch.float32 if buffer.dtype == "f32" else torch.bfloat16,
-                    device=self.device,
-                )
-                for buffer in self.plan.program.outputs
-            },
-        )
+    def make_shards(self) -> dict[str, torch.Tensor]:
+        self.whole = draw_on(self.plan.program, torch.device("cuda", self.session.device))
+        self.inputs = self.plan.shard(self.session, **self.whole)
+        self.outputs = {
+            buffer.name: empty(
+                buffer,
+                self.plan.layout(buffer.name).shape(self.session.rank),
+                self.session.device,
+            )
+            for buffer in self.plan.program.outputs
+        }
         torch.cuda.synchronize()
-        session.gather("shards", "")  # no more memory is taken until all have theirs
-        with within or nullcontext():
-            self.call = self.plan.bind(session, **self.inputs, **self.outputs)
-        self.session = session
+        return {**self.inputs, **self.outputs}
 
     def draw(self, seed: int) -> None:
-        self.whole = draw_on(self.plan.program, self.device, seed)
+        self.whole = draw_on(self.plan.program, torch.device("cuda", self.session.device), seed)
         for name, shard in self.plan.shard(self.session, **self.whole).items():
             self.inputs[name].copy_(shard)
         for output in self.outputs.values():
@@ -73,21 +59,22 @@ class GpuBound:
 
     def check(self) -> None:
         limits = cuda_limits(self.plan)
-        for name, error in distances(self.plan, self.rank, self.whole, self.outputs).items():
+        for name, error in distances(
+            self.plan, self.session.rank, self.whole, self.outputs
+        ).items():
             assert error <= limits[name], f"{name} is wrong: error {error}"
 
 
-class Gpus:
+class Gpus(Machine):
     """This rank on its GPU."""
+
+    bind = GpuBound
 
     def __init__(self) -> None:
         self.rank, self.ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self.device = self.rank % torch.cuda.device_count()
         self.shares = self.ranks > torch.cuda.device_count()
         torch.cuda.set_device(self.device)
-
-    def session(self, mesh: mc.Mesh, deadline_ms: int) -> mc.cuda.Session:
-        return mc.cuda.Session(mesh, deadline_ms=deadline_ms, device=self.device)
 
     def schedule(self, name: str) -> mc.Schedule:
         mesh = mc.Mesh(gpu=1 if name == "alone" else self.ranks)
@@ -100,14 +87,6 @@ class Gpus:
         if name == "alone":
             return mc.Schedule(program, mesh)
         return mc.strategies.get("async-tp").schedule(mesh, program)
-
-    def bind(
-        self,
-        session: mc.cuda.Session,
-        schedule: mc.Schedule,
-        within: AbstractContextManager[Any] | None = None,
-    ) -> GpuBound:
-        return GpuBound(session, schedule, within)
 
     @contextmanager
     def starved(self) -> Iterator[None]:

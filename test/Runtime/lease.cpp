@@ -112,7 +112,7 @@ static void testPulls(const std::vector<Level> &levels, uint64_t seed) {
 /// opens late, and one that lends nothing. What was lent holds the rank.
 static int32_t overlapping(mercury_rt_context *context, void *const *) {
   int64_t self = mercury_rt_group_rank(context, 0), first = 0, second = 0;
-  int64_t size = mercury_rt_group_size(context, 0), tokens[2] = {};
+  int64_t size = mercury_rt_group_size(context, 0), tokens[3] = {};
   auto *arena = static_cast<int64_t *>(mercury_rt_symmetric_arena(context));
   arena[0] = self;
   arena[1] = 100 + self;
@@ -135,6 +135,11 @@ static int32_t overlapping(mercury_rt_context *context, void *const *) {
     CHECK(mercury_rt_pull_start(context, first, peer, from[0], 8, arena + 2, 8,
                                 8, 1, &tokens[0]));
   }
+  // What is its own is copied, from no lease of a peer.
+  CHECK(mercury_rt_pull_start(context, first, self, own, 8, arena + 4, 8, 8, 1,
+                              &tokens[2]));
+  CHECK(mercury_rt_wait(context, tokens[2]));
+  EXPECT(arena[4] == self);
   CHECK(mercury_rt_wait(context, tokens[0]));
   CHECK(mercury_rt_lease_close(context, first));
   arena[0] = -1;

@@ -247,15 +247,6 @@ static void testMisuse() {
                 return use.pull();
               });
   expectWrong(MERCURY_RT_INVALID,
-              ", operation 2, pull on level 'gpu': reads from this rank "
-              "itself, group rank 1; what is its own needs no pull",
-              [](Use &use) {
-                CHECK(use.open());
-                use.peer = use.self;
-                use.remote = use.arena;
-                return use.pull();
-              });
-  expectWrong(MERCURY_RT_INVALID,
               ", operation 3, pull on level 'gpu': reads bytes 41 to 65 of the "
               "64 that group rank 2 lent; stay within them",
               [](Use &use) {

@@ -28,7 +28,7 @@ commir.program @link_of_8_bits on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 and R6 with link 'f8E4M3FN' (elements move in f64, f32, bf16 or f16)}}
+  // expected-error@below {{needs rule R3 and R6 with link 'f8E4M3FN' (elements move in f64, f32, bf16 or f16; give one of them)}}
   commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, link f8E4M3FN) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -86,7 +86,7 @@ commir.program @parallel_and_shifted on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 of a parallel loop (its parts are spread already)}}
+  // expected-error@below {{needs rule R3 of a parallel loop (the parts of 'i' are spread already; tile it first, and shift the loop that is not parallel)}}
   commir.for j of 2 parallel(gpu), i of 2 parallel(node) shift(by j on gpu), k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -106,7 +106,7 @@ commir.program @strided_inside_a_ring on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 of a strided placement (a part is in pieces)}}
+  // expected-error@below {{needs rule R3 of a strided placement (a part of axis 'k' is in pieces; put the loops that tile it around 'k_outer')}}
   commir.for i_outer in i of 2 parallel(node), i_inner in i of 2 parallel(gpu), j,
       k_outer in k of 2 shift(by i_outer on node), k_middle in k of 2,
       k_inner in k of 2 shift(by i_inner on gpu) {
@@ -128,7 +128,7 @@ commir.program @unlike_slices on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32> shard [k -> gpu])
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 of unlike slices ('j' is shifted on the same level)}}
+  // expected-error@below {{needs rule R3 of unlike slices ('j' is shifted on the same level; put it inside 'k')}}
   commir.for i of 4 parallel(gpu), j of 4 shift(by i on gpu), k of 4 shift(by i on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -161,7 +161,7 @@ commir.program @user_merge on @mesh axes(i = 8, j = 8, k = 8)
     %c = commir.kernel "matmul"(%a, %b)
         : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
         -> !commir.tile<[i, j], f32>
-    // expected-error@below {{has a merge given by the user, which this version does not lower yet}}
+    // expected-error@below {{has a merge given by the user, which this version does not lower yet; sum and softmax it does}}
     commir.store %c to %C merge(@product) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
@@ -180,7 +180,7 @@ commir.program @merge_that_the_kernel_does_not_do on @mesh axes(i = 8, j = 8, k 
     %c = commir.kernel "matmul"(%a, %b)
         : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
         -> !commir.tile<[i, j], f32>
-    // expected-error@below {{merge 'max' does not fit the generated kernel that makes the result}}
+    // expected-error@below {{merge 'max' does not fit the generated kernel 'matmul' that makes the result; merge by sum}}
     commir.store %c to %C merge(max) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
@@ -269,7 +269,7 @@ commir.program @stored_load on @mesh axes(i = 8)
     inputs(%X: !commir.buffer<[i], f32>) outputs(%Y: !commir.buffer<[i], f32>) {
   commir.for i {
     %x = commir.load %X : !commir.buffer<[i], f32>
-    // expected-error@below {{stores a tile that no kernel makes, which this version does not lower yet}}
+    // expected-error@below {{stores a tile that no kernel makes, which this version does not lower yet; store what a kernel gives}}
     commir.store %x to %Y
         : !commir.tile<[i], f32> to !commir.buffer<[i], f32>
   }

@@ -70,7 +70,7 @@ commir.program @of_tiles on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
-  // expected-error@below {{needs rule R6 in chunks of tiles (a chunk is not whole tiles of the other loops over 'i')}}
+  // expected-error@below {{needs rule R6 in chunks of tiles (a chunk is not whole tiles of the other loops over 'i'; let it come in one chunk)}}
   commir.for j, k of 4 parallel(gpu), i_outer in i of 4 shift(by k on gpu, offset 1, results deliver, chunks 2), i_inner in i of 2 {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -89,7 +89,7 @@ commir.program @nested on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32> shard [i -> (node, gpu)]) {
-  // expected-error@below {{needs rule R6 in chunks along nested loops (what an inner loop moves is not whole yet)}}
+  // expected-error@below {{needs rule R6 in chunks along nested loops (what loop 'i_node' moves is not whole yet; let 'i_gpu' move in one chunk)}}
   commir.for j, k of 4 parallel(node, gpu), i_node in i of 2 shift(by k on node, offset 1), i_gpu in i of 2 shift(by k on gpu, offset 1, results deliver, chunks 2) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>

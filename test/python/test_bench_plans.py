@@ -56,3 +56,24 @@ def test_gradients_of_a_batch_in_slices_are_summed_a_slice(mask):
     # dK and dV of a slice are whole with it; dQ waits for all.
     assert (work["attention_bwd"], work["sum_all"]) == (8, 2 * 4 + 1)
     assert not work["copy"] + work["accumulate"]
+
+
+@pytest.mark.parametrize(
+    ("workload", "name", "work"),
+    [
+        ("attention-16x32x4096-causal-bwd", "exchanged in 8 slices", ["attention_bwd"] * 8),
+        ("attention-16x32x4096-full-bwd", "exchanged in 4 slices", ["attention_bwd"] * 4),
+        (
+            "attention-1x32x4096-causal-bwd",
+            "heads exchanged in 8 slices",
+            ["attention_bwd"] * 8,
+        ),
+        ("attention-16x32x4096-full", "keys gathered in growing slices", ["attention_fwd"] * 4),
+        # Two pieces of rows see different keys.
+        ("attention-16x32x4096-causal", "keys gathered in 8 slices", ["attention_fwd"] * 16),
+    ],
+)
+def test_what_is_exchanged_in_slices_needs_no_merge_and_no_copy(workload, name, work):
+    name += ", zigzag" if "causal" in workload else ""
+    for rank in range(2):
+        assert work_of(workload, name, rank) == work

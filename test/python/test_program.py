@@ -151,6 +151,24 @@ def mask_name(p, i, j):
         p.attention(q[...], q[...], q[...], scale=1.0, mask="triangular")
 
 
+def a_batch_of_products(p, i, j):
+    a, b = p.input("A", (i, j, 4), "f32"), p.input("B", (i, 4, j), "f32")
+    with p.loops(i, j):
+        p.matmul(a[...], b[...])
+
+
+def product_of_strangers(p, i, j):
+    a, b = p.input("A", (i, j), "f32"), p.input("B", (i, j), "f32")
+    with p.loops(i, j):
+        p.matmul(a[...], b[...])
+
+
+def attention_without_batch(p, i, j):
+    q, k = p.input("Q", (i, 2, 8), "f32"), p.input("K", (j, 2, 8), "f32")
+    with p.loops(i, j):
+        p.attention(q[...], k[...], k[...], scale=1.0)
+
+
 def unused_result(p, i, j):
     a = p.input("A", (i, j), "f32")
     c = p.output("C", (i, j), "f32")
@@ -221,6 +239,12 @@ def one_axis_twice(p, i, j):
         (divisor, "extent 4 cannot be divided by 3"),
         (half_a_pair, "gives 2 results, and 1 of them are stored"),
         (mask_name, "expected a mask, 'full' or 'causal', got 'triangular'"),
+        (
+            a_batch_of_products,
+            r"takes .*\[m, k\] x \[k, n\], got \[i, j, 4\] x \[i, 4, j\].*signature",
+        ),
+        (product_of_strangers, r"\[m, k\] x \[k, n\], got \[i, j\] x \[i, j\]"),
+        (attention_without_batch, r"\[b, sq, h, d\] x .*, got \[i, 2, 8\] x \[j, 2, 8\]"),
         (unused_result, "results of kernel 'k' are not used"),
         (part_of_a_constant, r"buffer A\[i, 16\] is indexed as A\[i, :\]|constant ones by ':'"),
         (number_for_a_constant, "constant ones by ':'"),

@@ -196,17 +196,19 @@ def CommIR_ShiftTransform : CommIR_TransformOp<"shift"> {
 }
 
 def CommIR_OverlapTransform : CommIR_TransformOp<"overlap"> {
-  let summary = "let the steps of a shifted loop compute beside each other";
+  let summary = "let the steps of a loop run beside each other";
   let description = [{
-    The second of two steps begins as soon as its part is there, and so runs where
-    the last blocks of the first one leave room on a device.
+    Of a shifted loop, the second of two steps begins as soon as its part is there,
+    and so runs where the last blocks of the first one leave room on a device. Of
+    a loop in sequence, what the next step reads comes, and what the last one made
+    leaves, while a step computes.
 
     ```mlir
     transform.commir.overlap "i" in %program : !transform.any_op
     ```
 
     **Constraints**
-    - [overlap.shifted] a loop whose steps overlap `must be shifted`
+    - [overlap.steps] a loop whose steps overlap `must be shifted or cut into steps`
     - [overlap.again] the steps of a loop `must not overlap already`
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$loop);

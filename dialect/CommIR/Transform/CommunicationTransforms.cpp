@@ -169,8 +169,10 @@ transform::OverlapTransform::apply(TransformRewriter &, TransformResults &,
     Draft::Found found = draft.findLoop(getLoop(), why);
     if (!found.nest)
       return why;
-    if (!found.loop().getShift())
-      return formatv("a loop whose steps overlap must be shifted, '{0}' is not",
+    LoopAttr loop = found.loop();
+    if (!loop.getShift() && (loop.isParallel() || loop.getParts() == 1))
+      return formatv("a loop whose steps overlap must be shifted or cut into "
+                     "steps, '{0}' is neither",
                      getLoop());
     if (found.nest->op->hasAttr(kOverlap))
       return formatv("the steps of a loop must not overlap already, those of "

@@ -208,15 +208,14 @@ Contents::readBytes(int64_t begin, int64_t end) const {
 static bool joinEntries(MemoryBox &region, Content &content,
                         const MemoryBox &other, const Content &otherContent) {
   size_t rank = region.sizes.size();
-  if (region.elementType != other.elementType || rank != other.sizes.size() ||
-      !content.isSameSource(otherContent))
+  // What another shape left behind has strides of its own, also where it has
+  // only one element: reading either shape would not find the other's part.
+  if (region.elementType != other.elementType ||
+      region.strides != other.strides || !content.isSameSource(otherContent))
     return false;
   // All sizes agree but one, along which they are neighbours.
   int64_t along = -1;
   for (size_t dim = 0; dim < rank; ++dim) {
-    bool walked = region.sizes[dim] > 1 && other.sizes[dim] > 1;
-    if (walked && region.strides[dim] != other.strides[dim])
-      return false;
     bool same =
         region.sizes[dim] == other.sizes[dim] &&
         (content.isFilled() || content.box[dim] == otherContent.box[dim]);
@@ -228,9 +227,7 @@ static bool joinEntries(MemoryBox &region, Content &content,
   }
   if (along < 0)
     return false;
-  int64_t stride = region.sizes[along] > 1  ? region.strides[along]
-                   : other.sizes[along] > 1 ? other.strides[along]
-                                            : region.strides[along];
+  int64_t stride = region.strides[along];
   bool after = other.offset == region.offset + region.sizes[along] * stride;
   bool before = region.offset == other.offset + other.sizes[along] * stride;
   if (!after && !before)
@@ -244,7 +241,6 @@ static bool joinEntries(MemoryBox &region, Content &content,
   }
   region.offset = std::min(region.offset, other.offset);
   region.sizes[along] += other.sizes[along];
-  region.strides[along] = stride;
   return true;
 }
 

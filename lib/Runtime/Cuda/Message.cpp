@@ -34,7 +34,7 @@ int32_t Rank::openCommunicators(const mercury_rt_cuda_job &job) {
     if (std::string problem = board.passUniqueId(index, id); !problem.empty())
       return failWith(MERCURY_RT_DEADLINE, problem);
     MERCURY_RT_NCCL(nccl->commInitRank(&made, groups.size(index), id, self));
-    ownCommunicators.push_back(made);
+    ownCommunicators.push_back(index);
   }
   return MERCURY_RT_OK;
 }

@@ -1,4 +1,4 @@
-//===- Observe.cpp - What a GPU is before a job is opened -----------------===//
+//===- Observe.cpp - What there is before a job is opened -----------------===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A plan is chosen by the memory that is free, and by who shares a GPU, so this
-// asks before a context takes any of it.
+// asks before a context takes any of it; and whether there is an NCCL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,4 +69,15 @@ int32_t mercury_rt_cuda_address(int32_t device, const char *cuda_library,
   return result == kSuccess
              ? MERCURY_RT_OK
              : refuse(device, "address", getName(*driver, result));
+}
+
+int32_t mercury_rt_cuda_nccl(const char *nccl_library, int32_t *version) {
+  std::string problem;
+  const Nccl *nccl = openNccl(nccl_library ? nccl_library : "", problem);
+  if (!nccl) {
+    setLastError("cannot use NCCL: " + problem);
+    return MERCURY_RT_DEVICE;
+  }
+  *version = nccl->version;
+  return MERCURY_RT_OK;
 }

@@ -58,7 +58,7 @@ Rank::Rank(const mercury_rt_cuda_job &job, Mesh mesh, const Driver &driver,
 //===----------------------------------------------------------------------===//
 
 int32_t Rank::firstFailure() {
-  setLastError(board.message());
+  setLastError(board.message() + left);
   return board.status();
 }
 

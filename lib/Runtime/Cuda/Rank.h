@@ -15,6 +15,7 @@
 #define LIB_RUNTIME_CUDA_RANK_H
 
 #include "lib/Runtime/Context.h"
+#include "lib/Runtime/Cuda/Aborts.h"
 #include "lib/Runtime/Cuda/Board.h"
 #include "lib/Runtime/Cuda/Lanes.h"
 #include "lib/Runtime/Cuda/Peers.h"
@@ -23,7 +24,7 @@
 #include <memory>
 
 struct mercury_rt_cuda_graph {
-  mercury::rt::cuda::GraphExec exec; // null once its context failed
+  mercury::rt::cuda::GraphExec exec; // of a context that failed, its to end
 };
 
 namespace mercury::rt::cuda {
@@ -177,8 +178,8 @@ private:
   std::string describeStarted();
   std::string describeWaits();
   bool drain();
+  void abortCommunicators();
   void endGraphs();
-  void endCommunicators();
 
   const Mesh mesh;
   const Groups groups;
@@ -196,8 +197,11 @@ private:
   Peers peers;
   Signals signals;
   std::vector<Communicator> communicators; // of each group; null for none
-  std::vector<Communicator> ownCommunicators;
-  std::vector<mercury_rt_cuda_graph *> graphs; // not freed yet
+  std::vector<int64_t> ownCommunicators; // of which groups they were made here
+  Aborts aborts;
+  Clock::time_point abortsEnd;
+  std::vector<GraphExec> graphs; // not destroyed yet
+  std::string left;              // after a failure, as its message tells
   std::map<std::pair<const void *, int64_t>, LoadedImage> images;
   std::map<std::string, mercury_rt_kernel, std::less<>> kernels;
 

@@ -15,6 +15,8 @@ using namespace mercury::rt::cuda;
 
 /// How long the lanes may take to end once their waits were ended.
 static constexpr std::chrono::milliseconds kDrainTime(2000);
+/// How long NCCL may take to abort communicators, if the deadline is no less.
+static constexpr std::chrono::milliseconds kAbortTime(10000);
 /// As many runs are told apart when the GPU is asked how far it came.
 static constexpr size_t kMostRuns = 256;
 
@@ -103,7 +105,8 @@ int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
   Result made = driver.graphInstantiate(&exec, captured, 0);
   driver.graphDestroy(captured);
   MERCURY_RT_CUDA(made);
-  *graph = graphs.emplace_back(new mercury_rt_cuda_graph{exec});
+  graphs.push_back(exec);
+  *graph = new mercury_rt_cuda_graph{exec};
   return MERCURY_RT_OK;
 }
 
@@ -117,10 +120,12 @@ int32_t Rank::replay(const mercury_rt_cuda_graph &graph, Stream caller) {
 }
 
 void Rank::free(mercury_rt_cuda_graph *graph) {
-  driver.ctxSetCurrent(deviceContext);
-  if (graph->exec)
+  // One of a job that failed may run yet: drain() ends it.
+  if (!board.failed()) {
+    driver.ctxSetCurrent(deviceContext);
     driver.graphExecDestroy(graph->exec);
-  graphs.erase(std::find(graphs.begin(), graphs.end(), graph));
+    graphs.erase(std::find(graphs.begin(), graphs.end(), graph->exec));
+  }
   delete graph;
 }
 
@@ -172,12 +177,11 @@ int32_t Rank::synchronize() {
       return firstFailure();
     }
     if (Clock::now() > lastProgress + deadline) {
-      int32_t status =
-          failWith(MERCURY_RT_DEADLINE,
-                   "no run ended within " + std::to_string(deadline.count()) +
-                       " ms" + describeStarted() + describeWaits());
+      failWith(MERCURY_RT_DEADLINE,
+               "no run ended within " + std::to_string(deadline.count()) +
+                   " ms" + describeStarted() + describeWaits());
       drain();
-      return status;
+      return firstFailure();
     }
     if (round > 1000)
       std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -224,42 +228,49 @@ std::string Rank::describeWaits() {
   return text + "; look for a rank that ended, failed, or is late";
 }
 
-/// Ends this rank's own waits until nothing is left in its lanes. Only for a
-/// context that will get no more work: one that failed or is closed.
+/// Ends this rank's own waits until nothing is left in its lanes, then what was
+/// captured, which the driver would wait for. Only for a context that will get
+/// no more work: one that failed or is closed.
 bool Rank::drain() {
   if (board.failed())
-    endCommunicators();
+    abortCommunicators();
   auto end = Clock::now() + kDrainTime;
+  left.clear();
   // A run that failed has left lanes that nothing joined.
   while (queryLanes() == kNotReady || lanes.query() == kNotReady) {
-    if (Clock::now() > end)
+    if (Clock::now() > end) {
+      left =
+          "; work that never ends is left on the GPU, and so are its memory, "
+          "graphs and communicators; end what it waits for (a communicator "
+          "that was given to the job: abort it), or the process";
       return false;
+    }
     signals.poison(lanes.control);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  endGraphs();
+  if (std::string names = aborts.wait(abortsEnd); !names.empty())
+    left = "; NCCL did not abort the communicator of " + names + " within " +
+           std::to_string(std::min(kAbortTime, deadline).count()) +
+           " ms, and this rank's memory is left to it; end the process";
   peers.close();
   board.detach();
-  return true;
+  return left.empty();
 }
 
-/// Of a context that gets no more work. One that runs is freed when it is over.
+/// Those made here: messages of theirs end by this alone, in a graph too.
+void Rank::abortCommunicators() {
+  if (!ownCommunicators.empty())
+    abortsEnd = Clock::now() + std::min(kAbortTime, deadline);
+  for (int64_t index : std::exchange(ownCommunicators, {}))
+    aborts.raise(driver, deviceContext, *nccl,
+                 std::exchange(communicators[index], nullptr),
+                 mesh.groupName(groups.name(index)));
+}
+
 void Rank::endGraphs() {
-  for (mercury_rt_cuda_graph *graph : graphs)
-    if (GraphExec exec = std::exchange(graph->exec, nullptr))
-      driver.graphExecDestroy(exec);
-}
-
-/// Those made here. A message whose peer failed ends by this alone. NCCL ends a
-/// communicator only when no graph has messages of it: until then it waits.
-void Rank::endCommunicators() {
-  endGraphs();
-  for (Communicator communicator : ownCommunicators) {
-    std::replace(communicators.begin(), communicators.end(), communicator,
-                 Communicator(nullptr));
-    board.failed() ? nccl->commAbort(communicator)
-                   : nccl->commDestroy(communicator);
-  }
-  ownCommunicators.clear();
+  for (GraphExec exec : std::exchange(graphs, {}))
+    driver.graphExecDestroy(exec);
 }
 
 Rank::~Rank() {
@@ -269,18 +280,23 @@ Rank::~Rank() {
   if (!board.failed())
     synchronize();
   bool idle = drain();
-  endCommunicators();
+  // No graph has messages of theirs any more, for which NCCL would wait. A peer
+  // that failed by now takes no part in the end of one.
+  for (int64_t index : ownCommunicators)
+    board.failed() ? nccl->commAbort(communicators[index])
+                   : nccl->commDestroy(communicators[index]);
   lanes.close(idle);
-  if (idle)
+  // Work that never ended still reads and writes: its memory is left to it.
+  if (idle) {
     for (auto &[key, loaded] : images)
       if (loaded.module)
         driver.moduleUnload(loaded.module);
-  // Work that never ended still reads and writes: its memory is left to it.
-  if (idle && board.waitForDetached(board.failed() ? kDrainTime : deadline)) {
-    signals.close();
-    for (const Arena &arena : {local, symmetric})
-      if (arena.base)
-        driver.memFree(arena.base);
+    if (board.waitForDetached(board.failed() ? kDrainTime : deadline)) {
+      signals.close();
+      for (const Arena &arena : {local, symmetric})
+        if (arena.base)
+          driver.memFree(arena.base);
+    }
+    driver.primaryCtxRelease(device);
   }
-  driver.primaryCtxRelease(device);
 }

@@ -123,10 +123,6 @@ int32_t Rank::pullStart(int64_t lease, int64_t peer, const void *src,
   if (operation->empty)
     return finishStart(lock, *operation, token);
 
-  if (peer == groupRank(operation->group))
-    return invalid("reads from this rank itself, group rank " +
-                   std::to_string(peer) +
-                   "; what is its own needs no pull, read it where it is");
   int64_t span = spanOf(rowBytes, rows, srcPitch);
   if (span < 0 || spanOf(rowBytes, rows, dstPitch) < 0)
     return invalid(

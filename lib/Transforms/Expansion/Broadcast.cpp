@@ -57,7 +57,7 @@ LogicalResult NestExpander::refuseBroadcast(int64_t buffer) {
     return success();
   return needsRule("R2 by broadcast", "'" + getName(buffer) +
                                           "' moves as a whole, to where the "
-                                          "loops use it");
+                                          "loops use it; read it by gather");
 }
 
 LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut) {
@@ -68,20 +68,25 @@ LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut) {
   if (loop == loops.end() || loop->isParallel())
     return needsRule("R2 by broadcast",
                      "no loop walks '" + axis.getValue() +
-                         "' in sequence outside those in parallel");
+                         "' in sequence outside those in parallel; tile "
+                         "it, reorder the loops, or read by gather");
   Value argument = program.getBody().getArgument(buffer);
   Ring ring{argument, memory[argument], getFactors(mesh, cut)};
   for (Attribute level : ring.factors)
     ring.group.push_back(cast<StringAttr>(level));
   if (isStriped(axis) && loop->getParts() != countParts(ring.factors))
     return needsRule("R2 by broadcast",
-                     "a striped shard is no union of panels");
+                     "a striped shard is no union of the " +
+                         Twine(loop->getParts()) + " panels; lay '" +
+                         axis.getValue() +
+                         "' out in blocks, or read by gather");
   ShiftAttr shift = loop->getShift();
   Type type = getElementType(ring.own);
   if (shift && (shift.getChunks() != 1 || getLinkType(*loop, type) != type))
     return needsRule("R2 by broadcast", "'" + loop->getName() +
                                             "' moves parts in chunks or over "
-                                            "a narrower link");
+                                            "a narrower link; give it one "
+                                            "chunk, and no link");
   if (failed(findSlice(*loop, ring)))
     return failure();
   ring.slots = makeRingMemory(ring, axis, cast<BufferType>(ring.own.getType()),

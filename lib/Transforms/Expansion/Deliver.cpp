@@ -129,11 +129,13 @@ LogicalResult NestExpander::checkChunks(LoopAttr loop) {
     for (const Traveller &traveller : moved.results)
       if (llvm::any_of(traveller.factors, llvm::IsaPred<IntegerAttr>))
         return needsRule("R6 in chunks of a strided placement",
-                         "a part is in pieces");
+                         "a part is in pieces; let it come in one chunk");
     for (LoopAttr other : loops)
       if (other != loop && travels(moved.store, other))
         return needsRule("R6 in chunks along nested loops",
-                         "what an inner loop moves is not whole yet");
+                         "what loop '" + other.getName() +
+                             "' moves is not whole yet; let '" +
+                             loop.getName() + "' move in one chunk");
   }
   ShiftAttr shift = loop.getShift();
   for (LoopAttr other : loops)
@@ -141,7 +143,8 @@ LogicalResult NestExpander::checkChunks(LoopAttr loop) {
         other.getParts() > 1 && shift.getChunks() > 1)
       return needsRule("R6 in chunks of tiles",
                        "a chunk is not whole tiles of the other loops over '" +
-                           loop.getAxes().front().getValue() + "'");
+                           loop.getAxes().front().getValue() +
+                           "'; let it come in one chunk");
   if (!delivers)
     return success();
   if (!llvm::all_of(stores, isDelivered))
@@ -308,7 +311,8 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
 LogicalResult NestExpander::emitChunks(size_t at, const ShiftedLoop &shifted) {
   if (shifted.steps != shifted.parts)
     return needsRule("R6 in chunks behind a window",
-                     "some parts of the results have fewer partial results");
+                     "some parts of the results have fewer partial results; "
+                     "let them come in one chunk");
   LogicalResult result = shifted.parts == 2 ? emitChunksOfTwo(at, shifted)
                                             : emitChunksOfMany(at, shifted);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()])

@@ -74,8 +74,8 @@ FailureOr<Value> NestExpander::makeScratch(KernelOp kernel) {
   if (Value made = scratches.lookup(kernel))
     return made;
   if (elements > int64_t(1) << 40)
-    return kernel.emitOpError()
-           << "works in more memory than there is, " << elements << " elements";
+    return kernel.emitOpError() << "works in more memory than there is, "
+                                << elements << " elements; tile its loops";
   MLIRContext *context = nest.getContext();
   auto type = BufferType::get(context, DimAttr::get(context, "", elements),
                               getAccumulatorType(kernel));
@@ -114,8 +114,9 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
   for (Value input : kernel.getInputs()) {
     auto load = input.getDefiningOp<LoadOp>();
     if (!load)
-      return kernel.emitOpError() << "takes a tile that is not loaded, which "
-                                     "this version does not lower yet";
+      return kernel.emitOpError()
+             << "takes a tile that another operation than commir.load makes, "
+                "which this version does not lower yet; load it from a buffer";
     Value buffer = load.getBuffer();
     if (Value wide = widened.lookup(buffer); wide && !entersOnce(kernel)) {
       inputs.push_back(getTile(wide));
@@ -201,7 +202,9 @@ LogicalResult NestExpander::startOutputs() {
                    softmax != (kind.getValue() == MergeKind::Softmax)))
         return store.emitOpError()
                << "merge '" << stringifyMergeKind(kind.getValue())
-               << "' does not fit the generated kernel that makes the result";
+               << "' does not fit the generated kernel '" << kernel.getKernel()
+               << "' that makes the result; merge by "
+               << (softmax ? "softmax" : "sum");
       auto type = cast<BufferType>(buffer.getType());
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       PlacementAttr partial = getPartialPlacement(store, getInside(number));
@@ -210,12 +213,19 @@ LogicalResult NestExpander::startOutputs() {
           return failure();
         continue;
       }
+      bool stays = isSamePlacement(program, partial,
+                                   program.getBinding(number).getBoundary());
+      if (!stays && !moves) {
+        FailureOr<bool> isExchanged = addExchangedResult(store, i);
+        if (failed(isExchanged))
+          return failure();
+        if (*isExchanged)
+          continue;
+      }
       // The buffer itself will do when it is as wide and lies as it is made.
       BufferType wide = rounds(store, i) ? type : getWideType(store, i);
       Value accumulator = buffer;
-      if (wide != type ||
-          !isSamePlacement(program, partial,
-                           program.getBinding(number).getBoundary()))
+      if (wide != type || !stays)
         accumulator = makeMemory(wide, 1, partial);
       memory[buffer] = accumulator;
     }
@@ -249,7 +259,11 @@ LogicalResult NestExpander::mergeOnce(StoreOp store) {
     if (!kernel || KernelSignature::makesSoftmax(kernel.getKernel()) !=
                        KernelSignature::makesSoftmax(made.getKernel()))
       return store.emitOpError()
-             << "merges once what no generated kernel of its merge makes";
+             << "merges once what no generated kernel of its merge makes; let "
+                "a kernel make both that gives "
+             << (KernelSignature::makesSoftmax(made.getKernel())
+                     ? "softmax pairs"
+                     : "sums");
     if (!llvm::is_contained(kernels, kernel))
       kernels.push_back(kernel);
   }

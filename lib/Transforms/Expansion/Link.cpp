@@ -78,7 +78,7 @@ LogicalResult NestExpander::checkLink(LoopAttr loop) {
   std::string name;
   llvm::raw_string_ostream(name) << link;
   return needsRule("R3 and R6 with link '" + name + "'",
-                   "elements move in f64, f32, bf16 or f16");
+                   "elements move in f64, f32, bf16 or f16; give one of them");
 }
 
 /// Rounds this rank's shard once for all that will read it, where the link of a

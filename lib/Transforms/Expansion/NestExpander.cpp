@@ -215,7 +215,10 @@ LogicalResult NestExpander::expand() {
     return failure();
   for (LoopAttr loop : loops)
     if (loop.getShift() && loop.isParallel() && loop.getParts() != 1)
-      return needsRule("R3 of a parallel loop", "its parts are spread already");
+      return needsRule("R3 of a parallel loop",
+                       "the parts of '" + loop.getName() +
+                           "' are spread already; tile it first, and shift the "
+                           "loop that is not parallel");
   if (failed(placeOutputs()))
     return failure();
   llvm::SetVector<int64_t> inputs;
@@ -263,6 +266,8 @@ LogicalResult NestExpander::emitLoops(size_t at) {
     parts = before;
     return result;
   }
+  if (loop == getExchangeLoop())
+    return emitExchanges(at);
   if (std::optional<size_t> ring = findRingOfSlices(at))
     return emitSlices(at, *ring);
 
@@ -271,11 +276,17 @@ LogicalResult NestExpander::emitLoops(size_t at) {
       scf::ForOp::create(builder, nest.getLoc(), zero, count, constant(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(sequence.getBody());
+  return emitTurn(at, sequence.getInductionVar());
+}
+
+/// One iteration of a loop in sequence.
+LogicalResult NestExpander::emitTurn(size_t at, Value index) {
+  LoopAttr loop = loops[at];
   StringRef axis = loop.getAxes().front();
   Part before = parts.lookup(axis);
-  pushPart(axis, sequence.getInductionVar(), loop.getParts());
-  visited[axis].push_back({loop, sequence.getInductionVar()});
-  turns.push_back({axis, sequence.getInductionVar(), loop.getParts()});
+  pushPart(axis, index, loop.getParts());
+  visited[axis].push_back({loop, index});
+  turns.push_back({axis, index, loop.getParts()});
   LogicalResult result = emitLoops(at + 1);
   turns.pop_back();
   visited[axis].pop_back();

@@ -93,6 +93,36 @@ private:
   Value lend(Value own, ArrayRef<StringAttr> group);
   LogicalResult findSlice(LoopAttr loop, Ring &ring);
   bool movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop);
+  LoopAttr getExchangeLoop();
+  InFlightDiagnostic needsSlices(LoopAttr loop, const Twine &why);
+  SmallVector<StringAttr> getSourceLevels(BufferType type, PlacementAttr from,
+                                          PlacementAttr to);
+  LogicalResult checkSlices(int64_t buffer, ArrayRef<StringAttr> group,
+                            LoopAttr slices);
+  Value makeSlices(int64_t buffer, BufferType type, int64_t slots);
+  FailureOr<bool> addExchange(int64_t buffer, PlacementAttr from,
+                              PlacementAttr to,
+                              SmallVectorImpl<SliceExchange> &exchanges);
+  FailureOr<bool> addExchangedInput(int64_t buffer, PlacementAttr inside);
+  FailureOr<bool> addExchangedResult(StoreOp store, size_t result);
+  LogicalResult checkExchanges(LoopAttr loop);
+  llvm::StringMap<Part> getPartsIn(Value slice);
+  llvm::StringMap<Part> getShards(const SliceExchange &exchange);
+  void asMember(ArrayRef<StringAttr> group, Value member,
+                function_ref<void()> build);
+  SmallVector<std::pair<StringRef, Part>>
+  getMeeting(const SliceExchange &exchange, const llvm::StringMap<Part> &used,
+             const llvm::StringMap<Part> &owned);
+  void forEachSource(
+      const SliceExchange &exchange, Value slice, bool isResult,
+      function_ref<void(Value, ArrayRef<std::pair<StringRef, Part>>)> read);
+  void startArrivals(Value slice, Value slot, Value when,
+                     SmallVectorImpl<Value> &tokens);
+  void startDepartures(Value slice, Value slot, Value when,
+                       SmallVectorImpl<Value> &tokens,
+                       SmallVectorImpl<Value> &opened);
+  LogicalResult emitExchanges(size_t at);
+  LogicalResult emitTurn(size_t at, Value index);
   SmallVector<std::pair<StringRef, Part>> getMoved(const Ring &member,
                                                    StringAttr axis, Part part);
   SmallVector<Held, 0> packSlices(const ShiftedLoop &shifted);
@@ -362,6 +392,13 @@ private:
            << "needs rule " << rule << " (" << why << "), which this version "
            << "does not lower yet";
   }
+  InFlightDiagnostic refuseStrided(StringRef rule, StringRef axis,
+                                   LoopAttr loop) {
+    return needsRule((rule + " of a strided placement").str(),
+                     "a part of axis '" + axis +
+                         "' is in pieces; put the loops that tile it around '" +
+                         loop.getName() + "'");
+  }
   StringRef getName(int64_t buffer) {
     return program.getBinding(buffer).getName();
   }
@@ -408,6 +445,8 @@ private:
   /// Where the steps of shifted loops, outermost first, make their part of a
   /// result.
   DenseMap<Value, SmallVector<Departure>> departing;
+  /// What the steps of a loop exchange while others work.
+  SmallVector<SliceExchange> exchangedInputs, exchangedResults;
   SmallVector<Value> leases;
 };
 

@@ -37,6 +37,8 @@ bool NestExpander::overlaps(LoopAttr loop) {
 LogicalResult NestExpander::checkOverlap(LoopAttr loop) {
   if (!overlaps(loop))
     return success();
+  if (!loop.getShift())
+    return checkExchanges(loop);
   auto needsLanes = [&](const Twine &why) {
     return needsRule("R3 of steps that overlap",
                      why + "; leave out overlap(" + loop.getName() + ")");

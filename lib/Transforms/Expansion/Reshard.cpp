@@ -48,7 +48,8 @@ SmallVector<StringAttr> NestExpander::getParallelLevels(StringRef axis) {
     if (!loop.isParallel())
       continue;
     size_t number = at - loop.getAxes().begin();
-    for (StringAttr level : (*getLevelsOfAxes(program, mesh, loop))[number])
+    auto spread = *getLevelsOfAxes(program, mesh, loop);
+    for (StringAttr level : spread[number])
       if (mesh.getLevelSize(level) != 1)
         levels.push_back(level);
   }
@@ -81,7 +82,8 @@ PlacementAttr NestExpander::getTouchedPlacement(BufferType type,
             (*getPartsOfAxes(program, loop))[number]));
         continue;
       }
-      for (StringAttr level : (*getLevelsOfAxes(program, mesh, loop))[number])
+      auto spread = *getLevelsOfAxes(program, mesh, loop);
+      for (StringAttr level : spread[number])
         factors.push_back(level);
     }
     bool isUnion = !isStriped(dim.getAxis());

@@ -47,19 +47,24 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
         moves.push_back({loop, level, pulled});
     if (!moves.empty() &&
         shift.getLink() != moves.front().loop.getShift().getLink())
-      return needsRule("R9 by two link types",
-                       "'" + name + "' moves in two types along one axis");
+      return needsRule(
+          "R9 by two link types",
+          "'" + name +
+              "' moves in two types along one axis; give its loops one "
+              "link");
     bool inTiles = llvm::any_of(loops, [&](LoopAttr inner) {
       return inner != loop && inner.isOver(loop.getAxes().front()) &&
              !inner.isParallel() && !inner.getShift() && inner.getParts() > 1;
     });
     if (shift.getChunks() != 1 && inTiles)
       return needsRule("R3 in chunks of tiles",
-                       "a chunk is not whole tiles of the loops inside");
+                       "a chunk is not whole tiles of the loops inside '" +
+                           loop.getName() + "'; let it move in one chunk");
   }
   if (moves.size() != movement.rings.size())
     return needsRule("R3 along two levels of one loop",
-                     "'" + name + "' moves along both");
+                     "'" + name +
+                         "' moves along both; shard it over one of them");
   for (const Move &move : moves) {
     bool isInner = move.loop == moves.back().loop;
     bool isSeveral = move.loop.getParts() != mesh.getLevelSize(move.level);
@@ -101,8 +106,11 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
       if (!isLast && moves[i + 1].pulled)
         continue;
       if (!isInMeshOrder(group))
-        return needsRule("R3 by pull", "loops over levels in another order "
-                                       "than the mesh's");
+        return needsRule("R3 by pull", "'" + name +
+                                           "' is pulled along levels in "
+                                           "another order than the mesh's; "
+                                           "reorder the loops, or let it "
+                                           "rotate");
     }
     Ring next = ring;
     next.level = move.level;

@@ -46,6 +46,16 @@ struct Arrival {
   Value slot;
 };
 
+/// A buffer that ranks exchange slice by slice, along a loop whose steps
+/// overlap.
+struct SliceExchange {
+  Value buffer;                  // as the program names it
+  SmallVector<StringAttr> group; // whose ranks read each other's
+  Value slots = {};              // of two slices, as the loops work on them
+  Value lease = {};              // by which an input's shards are read
+  Value wide = {}; // where a result's slice is made, if it is rounded then
+};
+
 /// What a rank holds of a buffer around some loop.
 struct Held {
   Value buffer, memory, packed;

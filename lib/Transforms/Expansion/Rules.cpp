@@ -131,11 +131,12 @@ LogicalResult NestExpander::checkStores() {
     if (isa_and_nonnull<FlatSymbolRefAttr>(store.getMerge().value_or(nullptr)))
       return store.emitOpError()
              << "has a merge given by the user, which this version does not "
-                "lower yet";
+                "lower yet; sum and softmax it does";
     for (Value tile : store.getTiles())
       if (!tile.getDefiningOp<KernelOp>())
-        return store.emitOpError() << "stores a tile that no kernel makes, "
-                                      "which this version does not lower yet";
+        return store.emitOpError()
+               << "stores a tile that no kernel makes, which this version does "
+                  "not lower yet; store what a kernel gives";
     if (failed(checkDivided(store)))
       return failure();
   }
@@ -313,7 +314,15 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
                              "ring over '"
                           << dim.getAxis() << "' serves its placement";
   }
-  if (!isSamePlacement(program, binding.getBoundary(), inside))
+  bool stays = isSamePlacement(program, binding.getBoundary(), inside);
+  if (!stays && (movement.exchanges || !movement.cut)) {
+    FailureOr<bool> isExchanged = addExchangedInput(buffer, inside);
+    if (failed(isExchanged))
+      return failure();
+    if (*isExchanged)
+      return success();
+  }
+  if (!stays)
     memory[argument] = reshardInput(argument, inside);
   if (movement.exchanges || !movement.cut)
     return success();

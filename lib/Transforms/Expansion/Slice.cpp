@@ -28,7 +28,7 @@ using namespace mlir::commir;
 LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
   StringAttr axis = loop.getAxes().front();
   if (!isOpenAround(loop, axis, ring.factors))
-    return needsRule("R3 of a strided placement", "a part is in pieces");
+    return refuseStrided("R3", axis, loop);
   auto around =
       ArrayRef(loops).take_while([&](LoopAttr outer) { return outer != loop; });
   for (DimAttr dim : cast<BufferType>(ring.buffer.getType()).getDims()) {
@@ -53,7 +53,8 @@ LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
           }))
         return needsRule("R3 of unlike slices", "'" + outer.getName() +
                                                     "' is shifted on the same "
-                                                    "level");
+                                                    "level; put it inside '" +
+                                                    loop.getName() + "'");
     }
     if (moves)
       ring.slice.emplace_back(StringAttr::get(nest.getContext(), dim.getAxis()),

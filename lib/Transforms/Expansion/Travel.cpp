@@ -95,7 +95,8 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
     std::optional<ResultVia> via = getResultVia(store, loop);
     if (!via)
       return needsRule("R6 by travel, deliver and fetch",
-                       "the results of one merge move in two ways");
+                       "the results of one merge move in two ways; give them "
+                       "the same one");
     if (failed(checkLink(loop)))
       return failure();
     TravellingStore moved{store, {}, *via};
@@ -136,7 +137,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       Traveller traveller{buffer, {}, {}, {}};
       traveller.factors = getFactors(mesh, inside.getCut(axis));
       if (!isOpenAround(loop, axis, traveller.factors))
-        return needsRule("R6 of a strided placement", "a part is in pieces");
+        return refuseStrided("R6", axis, loop);
       SmallVector<NamedAttribute> parts{
           {builder.getStringAttr(axis),
            builder.getI64IntegerAttr(countParts(traveller.factors) *
@@ -158,7 +159,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
           continue;
         SmallVector<Attribute> factors = getFactors(mesh, cut);
         if (!isOpenAround(loop, other, factors))
-          return needsRule("R6 of a strided placement", "a part is in pieces");
+          return refuseStrided("R6", other.getValue(), loop);
         parts.emplace_back(other,
                            builder.getI64IntegerAttr(countParts(factors)));
         others = dropCuts(others, other.getValue());

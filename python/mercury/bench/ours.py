@@ -87,6 +87,28 @@ _IN_SLICES: Mapping[str, Mapping[str, tuple[str, str]]] = {
         )
     },
 }
+# Each rank has all rows of some of every slice, so nothing is merged; what the next slice
+# needs comes, and what the last one made leaves, under the work on one.
+_EXCHANGED: Mapping[str, tuple[str, str]] = {
+    f"exchanged in {n} slices": (
+        f"tile(b, {n}); parallelize(b_inner, {{all}}); overlap(b_outer)",
+        "",
+    )
+    for n in (4, 8)
+}
+_HEADS_EXCHANGED: Mapping[str, tuple[str, str]] = {
+    f"heads exchanged in {n} slices": (
+        f"tile(h, {n}); parallelize(h_inner, {{all}}); overlap(h_outer)",
+        "",
+    )
+    for n in (4, 8)
+}
+# All keys of a slice for a rank's own rows.
+_GATHERED = "parallelize(sq, {all}); replicate(K, {all}); replicate(V, {all}); overlap(b_outer)"
+_KEYS_GATHERED: Mapping[str, tuple[str, str]] = {
+    "keys gathered in growing slices": (f"tile(b, {{growing}}); {_GATHERED}", ""),
+    "keys gathered in 8 slices": (f"tile(b, 8); {_GATHERED}", ""),
+}
 # Without a batch, of heads: few first.
 _IN_SLICES_OF_HEADS = {
     "pull, fetch, few heads first, merged once": (
@@ -215,12 +237,13 @@ def plans_of(
     table = f"{kind}-bwd" if is_backward else kind
     by_hand = {**_BY_HAND[table], **(_WIDE[table] if wide else {})}
     if isinstance(workload, Attention):
+        gathered = {} if workload.backward else _KEYS_GATHERED
         if workload.batch % 8 == 0:
-            by_hand = {**_IN_SLICES[table], **by_hand}
+            by_hand = {**_IN_SLICES[table], **gathered, **_EXCHANGED, **by_hand}
         elif workload.backward and workload.heads % (8 * workload.group) == 0:
-            by_hand = {**_IN_SLICES_OF_HEADS, **by_hand}
+            by_hand = {**_IN_SLICES_OF_HEADS, **_HEADS_EXCHANGED, **by_hand}
     if mesh.size != 2:  # a ring of two steps overlaps, a longer one is a loop
-        by_hand = {name: how for name, how in by_hand.items() if "overlap(" not in how[0]}
+        by_hand = {name: how for name, how in by_hand.items() if not _in_lanes(how[0])}
     names = (*by_hand, *_STRATEGIES[kind]) if mesh.size > 1 else (base.name,)
     for name, split, levels in _on_splits(names, mesh):
         for layout, program in _programs(workload, name).items():
@@ -253,6 +276,10 @@ def _on_splits(names: Iterable[str], mesh: Mesh) -> Iterator[tuple[str, str, Mes
             if inner != even_split(size)[1]:
                 split = {f"{level}0": size // inner, f"{level}1": inner}
                 yield name, f" {size // inner}x{inner}", type(mesh)(**split)
+
+
+def _in_lanes(recipe: str) -> bool:
+    return "overlap(" in recipe and "shift(" in recipe
 
 
 def _degenerate(split: Mesh, mesh: Mesh) -> bool:

@@ -15,10 +15,10 @@ def main() -> int:
     except ImportError as missing:
         print(
             f"the mercury command needs {missing.name}; "
-            "install it with: pip install 'mercury-compiler[cli]'",
+            "install it with: pip install '.[cli]' in a clone",
             file=sys.stderr,
         )
         return 1
     from .commands import cli  # noqa: PLC0415 (needs what was checked above)
 
-    return int(cli(standalone_mode=True) or 0)
+    return int(cli(prog_name="mercury", standalone_mode=True) or 0)

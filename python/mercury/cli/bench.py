@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -287,5 +288,34 @@ def links(file: Path | None, rounds: int) -> None:
             if on.rank == 0:
                 click.echo(link_table(points))
                 write_json(file, points)
+    except MercuryError as error:
+        raise click.ClickException(error.message) from None
+
+
+@bench.command()
+@click.option("--json", "file", type=_FILE, help="Write the points to this file.")
+@click.option("--mesh", help="Levels of the plans, slowest first; gpu=RANKS if not given.")
+@_rounds(15)
+def host(file: Path | None, mesh: str | None, rounds: int) -> None:
+    """Measure the host's time for a step of a plan that no graph holds, kernels aside."""
+    from ..bench.host import (  # noqa: PLC0415 (loads the runtime)
+        host_table,
+        measure_host,
+        named_plans,
+        small_tensors,
+    )
+    from ..cuda import Session  # noqa: PLC0415
+    from ..dsl import Mesh  # noqa: PLC0415
+
+    levels = Mesh.parse(mesh or f"gpu={os.environ.get('WORLD_SIZE', '1')}")
+    try:
+        points = []
+        for name, plan in named_plans(levels):
+            with Session(levels) as session:
+                tensors = small_tensors(plan, session)
+                points.append(measure_host(session, name, plan, tensors, rounds=rounds))
+        if session.rank == 0:
+            click.echo(host_table(points))
+            write_json(file, points)
     except MercuryError as error:
         raise click.ClickException(error.message) from None

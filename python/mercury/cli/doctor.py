@@ -6,13 +6,14 @@ import ctypes
 import dataclasses
 import importlib
 import importlib.metadata
-import importlib.util
 import os
 import pathlib
 import platform
 from collections.abc import Sequence
 from typing import Literal
 
+from ..errors import RunError
+from ..libraries import ABI_VERSION, find_nccl, nccl_version, open_runtime
 from .doctor_gpu import describe_cudnn, describe_reach
 
 __all__ = ["Finding", "print_findings", "run"]
@@ -21,8 +22,6 @@ Status = Literal["ok", "missing", "optional"]
 
 DISTRIBUTION = "mercury-compiler"
 PACKAGE = pathlib.Path(__file__).parents[1]
-LIBRARIES = PACKAGE / "_mlir" / "_mlir_libs"
-ABI_VERSION = 4
 REINSTALL = "install Mercury again: tools/setup or pip install --force-reinstall . in a clone"
 
 
@@ -161,14 +160,11 @@ def _compiler() -> Finding:
 
 def _runtime() -> Finding:
     try:
-        library = ctypes.CDLL(str(LIBRARIES / "libmercury_rt.so"))
-        found = library.mercury_rt_abi_version()
-    except (OSError, AttributeError) as error:
+        open_runtime()
+    except (RunError, ImportError, OSError, AttributeError) as error:
         return Finding(name="runtime", status="missing", detail=str(error), remedy=REINSTALL)
-    if found != ABI_VERSION:
-        detail = f"libmercury_rt.so has ABI version {found}, expected {ABI_VERSION}"
-        return Finding(name="runtime", status="missing", detail=detail, remedy=REINSTALL)
-    return Finding(name="runtime", status="ok", detail=f"libmercury_rt.so, ABI version {found}")
+    detail = f"libmercury_rt.so, ABI version {ABI_VERSION}"
+    return Finding(name="runtime", status="ok", detail=detail)
 
 
 def _host() -> Finding:
@@ -215,36 +211,18 @@ def _torch() -> Finding:
 
 def _nccl() -> Finding:
     binding = _version("nccl4py")
-    found = [f"nccl4py {binding}"] if binding else []
-    for library in _nccl_libraries():
-        try:
-            code = ctypes.c_int()
-            if ctypes.CDLL(library).ncclGetVersion(ctypes.byref(code)) != 0:
-                continue
-        except (OSError, AttributeError):
-            continue
-        major, rest = divmod(code.value, 10000)
-        found.append(f"NCCL {major}.{rest // 100}.{rest % 100} in {library}")
-        break
-    if len(found) == 2:
-        return Finding(name="NCCL", status="ok", detail=", ".join(found))
-    return Finding(
-        name="NCCL",
-        status="optional",
-        detail="; ".join([*found, "needed to communicate between GPUs"]),
-        remedy="pip install 'torch>=2.6' 'nccl4py>=0.6'",
-    )
-
-
-def _nccl_libraries() -> list[str]:
-    """Where NCCL may be: in the loader's path, or in the wheel that PyTorch requires."""
-    names = ["libnccl.so.2"]
+    given = f"nccl4py {binding}" if binding else "groups on several hosts need nccl4py"
     try:
-        spec = importlib.util.find_spec("nvidia.nccl")
-    except ModuleNotFoundError:
-        return names
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    return names + [f"{folder}/lib/libnccl.so.2" for folder in folders]
+        place, origin = find_nccl()
+        detail = f"NCCL {nccl_version(place)}, {origin} ({place}); {given}"
+        return Finding(name="NCCL", status="ok", detail=detail)
+    except (RunError, ImportError, OSError, AttributeError) as error:
+        return Finding(
+            name="NCCL",
+            status="optional",
+            detail=f"needed to send between GPUs; {error}",
+            remedy="pip install 'torch>=2.6', or set MERCURY_RT_NCCL_LIBRARY to its path",
+        )
 
 
 def _cudnn() -> Finding:

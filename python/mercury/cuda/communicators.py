@@ -6,13 +6,15 @@ The runtime makes those of one host itself.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
 
-__all__ = ["make_communicator"]
+__all__ = ["make_communicator", "start_aborts", "wait_for_aborts"]
 
 
 def make_communicator(
@@ -33,7 +35,7 @@ def make_communicator(
     Returns
     -------
     nccl.core.Communicator
-        Its ``ptr`` is the ``ncclComm_t``; ``destroy`` ends it.
+        Its ``ptr`` is the ``ncclComm_t``; ``destroy`` ends it, ``abort`` after a failure.
 
     Raises
     ------
@@ -61,6 +63,33 @@ def make_communicator(
         raise RunError(
             f"rank {rank} cannot make the communicator of {named}: {error}"
         ) from error
+
+
+def start_aborts(communicators: Sequence[Any]) -> list[threading.Thread]:
+    """Begin to abort communicators, which ends their messages.
+
+    An abort returns when no graph has messages of its communicator, and such a graph, when it
+    runs, can be destroyed once its messages have ended. So each abort has a thread, to be
+    waited for after the graphs.
+    """
+    aborts = [threading.Thread(target=each.abort, daemon=True) for each in communicators]
+    for abort in aborts:
+        abort.start()
+    return aborts
+
+
+def wait_for_aborts(aborts: Sequence[threading.Thread], deadline_ms: int) -> str:
+    """Wait for aborts that were begun; say how many are late, or nothing."""
+    ends = time.monotonic() + deadline_ms / 1000
+    for abort in aborts:
+        abort.join(max(0, ends - time.monotonic()))
+    late = sum(abort.is_alive() for abort in aborts)
+    if not late:
+        return ""
+    return (
+        f"NCCL did not abort {late} of {len(aborts)} communicators between hosts within "
+        f"{deadline_ms} ms; end the process"
+    )
 
 
 def _members(mesh: Mesh, rank: int, group: tuple[str, ...]) -> list[int]:

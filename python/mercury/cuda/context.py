@@ -11,6 +11,7 @@ from typing import Any
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
+from ..libraries import ABI_VERSION, find_nccl
 from . import native
 from .launch import DeviceKernel
 from .table import DeviceTable
@@ -81,7 +82,7 @@ class Context:
             for group, sends in groups.items()
         ]
         job = native.Job(
-            abi_version=native.ABI_VERSION,
+            abi_version=ABI_VERSION,
             number_of_levels=len(sizes),
             level_sizes=(ctypes.c_int64 * len(sizes))(*sizes),
             level_names=native.texts(list(mesh.names)),
@@ -96,7 +97,7 @@ class Context:
             groups=(native.Group * len(table))(*table),
             kernels=self._table.address,
             number_of_kernels=len(self._table),
-            nccl_library=native.nccl_library() if any(groups.values()) else None,
+            nccl_library=find_nccl()[0].encode() if any(groups.values()) else None,
         )
         with self._torch_device():
             self._check(
@@ -148,22 +149,22 @@ class Context:
         """Wait for every run, at most the deadline for one."""
         self._check(self._library.mercury_rt_cuda_synchronize(self._handle))
 
-    def close(self) -> str | None:
-        """Wait for the runs and free what the context holds; give what failed, if any did."""
-        if not self._handle:
-            return None
-        problem = None
+    def failure(self) -> str:
+        """Wait for the runs; give what failed, or nothing."""
         try:
             self.synchronize()
         except RunError as error:
-            problem = error.message
+            return error.message
+        return ""
+
+    def close(self) -> None:
+        """Free what the context holds, once the runs are over."""
         for graph in self._graphs:
             self._library.mercury_rt_cuda_graph_free(self._handle, graph)
         self._graphs.clear()
         self._library.mercury_rt_cuda_close(self._handle)
         self._handle = ctypes.c_void_p()
         self._pool = None  # only now is nobody left who reads it
-        return problem
 
     # -- PyTorch --------------------------------------------------------------
 

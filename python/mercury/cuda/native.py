@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
-from ..runtime.sim import library_path
+from ..libraries import open_runtime
 
 __all__ = [
-    "ABI_VERSION",
     "Group",
     "Job",
     "bus_address",
@@ -22,12 +18,10 @@ __all__ = [
     "group_number",
     "last_error",
     "library",
-    "nccl_library",
     "pointers",
     "texts",
 ]
 
-ABI_VERSION = 4
 Pointer = ctypes.c_void_p
 _LEVELS = 1 << 62  # MERCURY_RT_LEVELS(0)
 
@@ -92,39 +86,14 @@ _SIGNATURES = {
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Open ``libmercury_rt.so``; its calls release the interpreter's lock."""
-    found = ctypes.CDLL(str(library_path()))
-    version = found.mercury_rt_abi_version()
-    if version != ABI_VERSION:
-        raise RunError(
-            f"the runtime library has ABI version {version}, this package wants {ABI_VERSION}; "
-            "install mercury-compiler again"
-        )
-    found.mercury_rt_last_error.restype = ctypes.c_char_p
+    """Open the runtime library, with the types of the calls above."""
+    found = open_runtime()
     for name, arguments in _SIGNATURES.items():
         getattr(found, name).argtypes = arguments
     found.mercury_rt_cuda_stream.restype = Pointer
     found.mercury_rt_cuda_close.restype = None
     found.mercury_rt_cuda_graph_free.restype = None
     return found
-
-
-def nccl_library() -> bytes | None:
-    """Give the path of the NCCL that PyTorch requires, which the loader does not know.
-
-    None where the environment names one, or there is no such package.
-    """
-    if os.environ.get("MERCURY_RT_NCCL_LIBRARY"):
-        return None
-    try:
-        spec = importlib.util.find_spec("nvidia.nccl")
-    except ModuleNotFoundError:
-        return None
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        place = Path(folder) / "lib" / "libnccl.so.2"
-        if place.is_file():
-            return str(place).encode()
-    return None
 
 
 def last_error() -> str:

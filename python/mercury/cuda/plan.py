@@ -11,6 +11,7 @@ from ..dsl.mesh import Mesh
 from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import RunError
+from ..libraries import ABI_VERSION
 from ..runtime.compiled import Compiled, compile_for
 from ..runtime.events import Event
 from ..runtime.layout import BufferLayout
@@ -18,7 +19,6 @@ from ..runtime.plan import Plan
 from .call import Call
 from .context import uses_expandable_segments
 from .kernels import default_implementation
-from .native import ABI_VERSION
 from .session import Session
 from .tensors import Shard, check_apart, empty, shard_of, torch_with_gpus
 
@@ -145,7 +145,8 @@ class CudaPlan:
             Where it runs.
         **tensors
             The shard of each input and output, a contiguous CUDA tensor of PyTorch or an
-            array with ``__cuda_array_interface__``. They are used where they lie.
+            array with ``__cuda_array_interface__``. They are used where they lie, and
+            read there by peers: also after an error keep them until the session is closed.
 
         Returns
         -------
@@ -207,8 +208,13 @@ class CudaPlan:
             )
             for buffer in self.program.outputs
         }
-        self.bind(session, **inputs, **outputs)()
-        session.synchronize()
+        call = self.bind(session, **inputs, **outputs)
+        try:
+            call()
+            session.synchronize()
+        except RunError:
+            session.keep(call)  # peers may read its results yet
+            raise
         return outputs
 
     def _shard(self, session: Session, buffer: Buffer, tensor: Any) -> Shard:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
-from .communicators import make_communicator
+from .communicators import make_communicator, start_aborts, wait_for_aborts
 from .context import Context
 from .launch import DeviceKernel
 from .native import bus_address, free_bytes
 from .store import agree, find_launch, ranks_text
 
 if TYPE_CHECKING:
+    from .call import Call
     from .plan import CudaPlan
 
 __all__ = ["Session"]
@@ -51,14 +52,16 @@ class Session:
     device
         The GPU of this process; its rank on the host when not given.
     communicators
-        For levels by name, and for groups of several (``"node,gpu"``), an ``ncclComm_t``
-        (or an object with it as ``ptr``, as those of nccl4py) over this rank's group, which
-        the caller keeps. Others are made here.
+        For levels of ``mesh`` by name, and for groups of several (``"node,gpu"``), an
+        ``ncclComm_t`` (or an object with it as ``ptr``, as those of nccl4py) over this
+        rank's group, which the caller keeps. Others are made here. After a failure abort
+        it, on a thread of its own if graphs were captured, and then close the session.
 
     Raises
     ------
     RunError
-        When the processes do not fit the mesh, or do not come.
+        When the processes do not fit the mesh, or do not come, or a communicator is for
+        a level that the mesh does not have.
 
     Examples
     --------
@@ -86,8 +89,11 @@ class Session:
         self.rank = self._launch.rank
         self.device = self._launch.local_rank if device is None else device
         self._kernels = dict(kernels or {})
-        self._given = dict(communicators or {})
+        self._given = {
+            _group(mesh, named): given for named, given in (communicators or {}).items()
+        }
         self._own: list[Any] = []  # communicators made here
+        self._kept: list[Call] = []
         self._name = f"session {next(_sessions)}"
         self._steps = count()
         self._contexts: list[Context] = []
@@ -106,7 +112,12 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close(raises=error is None)
+        try:
+            self.close()
+        except RunError as problem:
+            if error is None:
+                raise
+            error.add_note(problem.message)
 
     def __repr__(self) -> str:
         return f"<session of {self.mesh}, rank {self.rank} on GPU {self.device}>"
@@ -130,24 +141,28 @@ class Session:
         Raises
         ------
         RunError
-            When a run failed that nobody waited for.
+            When a run failed that nobody waited for, or NCCL does not end.
         """
-        self._close(raises=True)
-
-    def _close(self, *, raises: bool) -> None:
         if self._closed:
             return
         self._closed = True
         told = self._problem
-        problems = [context.close() for context in self._contexts]
-        for communicator in self._own:
-            communicator.abort() if self._problem else communicator.destroy()
-        self._own.clear()
+        failures = [context.failure() for context in self._contexts]
+        problem = told or next(filter(None, failures), "")
+        # After a failure their messages must end before a context can, else the reverse.
+        aborts = start_aborts(self._own) if problem else []
+        for context in self._contexts:
+            context.close()
         self._contexts.clear()
         self._of_plan.clear()
-        found = next((problem for problem in problems if problem), "")
-        if raises and found and not told:
-            raise RunError(found)
+        if not problem:
+            for communicator in self._own:
+                communicator.destroy()
+        self._own.clear()
+        self._kept.clear()
+        late = wait_for_aborts(aborts, self.deadline_ms)
+        if late or (problem and not told):
+            raise RunError("; ".join(filter(None, (problem, late))))
 
     # -- what plans ask for -----------------------------------------------------
 
@@ -184,6 +199,10 @@ class Session:
             found = self._suited(plan) or self._open(plan)
             self._of_plan[plan.digest] = found
         return found
+
+    def keep(self, call: Call) -> None:
+        """Keep the tensors of a call that failed until the session is closed."""
+        self._kept.append(call)
 
     def free_bytes(self) -> int:
         """Give the memory of this rank's GPU that a plan and its shards may still take.
@@ -300,7 +319,7 @@ class Session:
 
     def _communicator(self, mesh: Mesh, group: tuple[str, ...]) -> int:
         """Give the communicator of a group, or 0 where the runtime makes it."""
-        given = self._given.get(",".join(group))
+        given = self._given.get(group)
         if given is None and not all(self._is_local(mesh, level) for level in group):
             given = make_communicator(mesh, self.rank, group, self._agree)
             self._own.append(given)
@@ -314,6 +333,20 @@ class Session:
             rest = tuple((name, where) for name, where in at.items() if name != level)
             groups.setdefault(rest, set()).add(host)
         return all(len(hosts) == 1 for hosts in groups.values())
+
+
+def _group(mesh: Mesh, named: str) -> tuple[str, ...]:
+    """Find the levels of a group that is named as ``"node,gpu"``, in the mesh's order."""
+    levels = [level.strip() for level in named.split(",")]
+    group = tuple(level for level in mesh.names if level in levels)
+    if len(group) != len(levels):
+        raise RunError(
+            f"a communicator is given for '{named}', and the levels of the mesh are "
+            f"{', '.join(map(repr, mesh.names))}; name one of them, or several as "
+            f"'{','.join(mesh.names)}', and open the session for the mesh of the plan if that "
+            "splits a level"
+        )
+    return group
 
 
 def _kept_by_torch(device: int) -> int:

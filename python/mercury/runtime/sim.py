@@ -8,15 +8,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ..dsl.mesh import Mesh
 from ..errors import RunError
+from ..libraries import ABI_VERSION, open_runtime
 from .kernels import Kernel, KernelTable
 
-__all__ = ["RunReport", "SimOptions", "library_path", "run"]
-
-_ABI_VERSION = 4
+__all__ = ["RunReport", "SimOptions", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,24 +111,10 @@ class _Report(ctypes.Structure):
     )
 
 
-def library_path() -> Path:
-    """Give the path of the runtime library, which compiled plans call."""
-    from .._mlir import _mlir_libs  # noqa: PLC0415 (no work at import)
-
-    return Path(_mlir_libs.__file__).with_name("libmercury_rt.so")
-
-
 @functools.cache
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(library_path()))
-    library.mercury_rt_last_error.restype = ctypes.c_char_p
+    library = open_runtime()
     library.mercury_rt_sim_run.argtypes = (ctypes.POINTER(_Job), ctypes.POINTER(_Report))
-    found = library.mercury_rt_abi_version()
-    if found != _ABI_VERSION:
-        raise RunError(
-            f"the runtime library has ABI version {found}, this package wants {_ABI_VERSION}; "
-            "install mercury-compiler again"
-        )
     return library
 
 
@@ -192,7 +176,7 @@ def run(
     kernels = KernelTable(options.kernels)
     cancel = ctypes.c_int32(0)
     job = _Job(
-        abi_version=_ABI_VERSION,
+        abi_version=ABI_VERSION,
         number_of_levels=count,
         level_sizes=(ctypes.c_int64 * count)(*[size for _, size in mesh.levels]),
         level_names=(ctypes.c_char_p * count)(*names),

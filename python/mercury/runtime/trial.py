@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod, sqrt
+
+import numpy as np
 
 from .. import reference
 from ..dsl import Program
@@ -12,7 +15,7 @@ from .dtypes import decode, encode
 from .plan import Plan
 from .sim import RunReport, SimOptions
 
-__all__ = ["LIMITS", "Trial", "limits", "trial"]
+__all__ = ["LIMITS", "Trial", "limits", "trial", "widened"]
 
 # The largest error that rounding explains in a result of up to 1024 terms: some units in
 # the last place of its dtype. A zero result has error 1.
@@ -68,12 +71,32 @@ def trial(plan: Plan, seed: int = 0, options: SimOptions | None = None) -> Trial
     errors = {
         name: reference.relative_error(found[name], whole) for name, whole in expected.items()
     }
-    explained = limits(plan.program)
-    if any(error > explained[name] for name, error in errors.items()):
-        # Where terms cancel, rounding explains more. It takes another run to know.
-        condition = reference.condition(plan.program, inputs, seed)
-        explained = {name: limit * condition[name] for name, limit in explained.items()}
+    rng = np.random.default_rng(seed)
+    explained = widened(
+        limits(plan.program),
+        errors,
+        lambda: reference.condition(
+            lambda moved: reference.evaluate(plan.program, moved),
+            inputs,
+            lambda whole: rng.choice([-1.0, 1.0], whole.shape),
+        ),
+    )
     return Trial(errors=errors, limits=explained, report=plan.report)
+
+
+def widened(
+    limits: Mapping[str, float],
+    errors: Mapping[str, float],
+    condition: Callable[[], Mapping[str, float]],
+) -> dict[str, float]:
+    """Widen limits by the condition of each result, if any error is beyond its limit.
+
+    Where terms cancel, rounding explains more. It takes the reference twice more to know.
+    """
+    if all(error <= limits[name] for name, error in errors.items()):
+        return dict(limits)
+    worse = condition()
+    return {name: limit * worse[name] for name, limit in limits.items()}
 
 
 def limits(program: Program) -> dict[str, float]:

@@ -184,10 +184,15 @@ class Schedule:
         return self._add("shift", shift_text(loop, by, options))
 
     def overlap(self, loop: str) -> Schedule:
-        """Let the two steps of a shifted loop compute beside each other on a GPU.
+        """Let the steps of a loop run beside each other.
 
-        The second one begins as soon as its part is there, where the last blocks of the first
-        one leave room. Each must write memory of its own: where they merge, defer that.
+        Of a shifted loop, two steps compute beside each other on a GPU: the second one begins
+        as soon as its part is there, where the last blocks of the first one leave room. Each
+        must write memory of its own: where they merge, defer that.
+
+        Of the outermost loop in sequence, what the next step needs of other ranks comes, and
+        what the last one made for them leaves, while a step computes, where inside placements
+        differ from the boundary. Ranks must read each other's memory.
         """
         return self._add("overlap", quote(loop))
 

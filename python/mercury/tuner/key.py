@@ -10,7 +10,7 @@ from typing import Any
 from .. import __version__
 from ..dsl import Mesh, Program
 from ..dsl.program import Boundary
-from ..runtime import sim
+from ..libraries import ABI_VERSION
 from ..schedule import Schedule
 from ..topology import Topology
 from .space import SpaceOptions
@@ -80,7 +80,7 @@ class Key:
             "versions": {
                 "package": __version__,
                 "ir": IR_VERSION,
-                "abi": sim._ABI_VERSION,
+                "abi": ABI_VERSION,
                 "answer": ANSWER_VERSION,
             },
         }

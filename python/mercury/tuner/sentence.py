@@ -32,7 +32,7 @@ def sentence(placed: Placed) -> str:
         kept = f", kept as {partial} until then" if partial else ""
         said.append(f"partial {_and(names)} are merged once at the end{kept}")
     if placed.overlaps:
-        said.append(f"the steps of {_and(sorted(placed.overlaps))} compute beside each other")
+        said.append(f"the steps of {_and(sorted(placed.overlaps))} run beside each other")
     said += _rest(placed)
     return "; ".join(said)
 

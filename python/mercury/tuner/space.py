@@ -22,6 +22,8 @@ Some schedules are legal and not here, each because another one is as good on an
 - panels of what one loop alone needs: a ring brings that as well;
 - a merge that waits where it can gain nothing; see `mercury.tuner.deferral`.
 
+Exchanges in slices, under the work on others, are not here yet.
+
 Options leave out more, by default: loops of blocks inside a rank, other implementations of
 kernels, partial results that are rounded while they wait or move, K rotating while V is
 gathered, meshes of more than two levels.

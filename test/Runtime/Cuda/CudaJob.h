@@ -65,6 +65,11 @@ struct CudaJob {
         job.rank = rank;
         job.device = static_cast<int32_t>(rank);
         mercury_rt_context *context = nullptr;
+        std::vector<mercury_rt_cuda_group> named = groups;
+        for (mercury_rt_cuda_group &group : named)
+          if (findCommunicator)
+            group.communicator = findCommunicator(group.group, rank);
+        job.groups = named.data();
         std::vector<mercury_rt_kernel> table = kernels;
         for (mercury_rt_kernel &kernel : table)
           kernel.user_data = &context;
@@ -110,6 +115,8 @@ struct CudaJob {
 
   mercury_rt_cuda_job description = {};
   std::vector<mercury_rt_cuda_group> groups;
+  /// Gives each rank the communicator of a group, if set.
+  std::function<void *(int64_t group, int64_t rank)> findCommunicator;
   /// Their user data is the address of the rank's context.
   std::vector<mercury_rt_kernel> kernels;
   int64_t ranks = 1;

@@ -34,6 +34,10 @@ void fake_cuda_fail(const char *function, int nth, int result);
 /// of this error. 0 mends it.
 void fake_nccl_break(int result);
 
+/// While set, a communicator that is aborted ends its messages but never
+/// returns.
+void fake_nccl_hold_aborts(int held);
+
 /// The communicators that were not ended.
 int64_t fake_nccl_count_communicators(void);
 

@@ -121,8 +121,8 @@ Result OpaqueStream::joinCapture(const OpaqueEvent &event) {
 }
 
 /// Does each node once those before it are done, in an order left to chance.
-static MakeWork replay(std::vector<Node> nodes) {
-  return [nodes]() -> Work {
+static MakeWork replay(std::vector<Node> nodes, std::shared_ptr<int> flight) {
+  return [nodes, flight]() -> Work {
     struct State {
       std::vector<Work> work;
       std::vector<bool> done;
@@ -132,7 +132,7 @@ static MakeWork replay(std::vector<Node> nodes) {
     for (const Node &node : nodes)
       state->work.push_back(node.make());
     state->done.resize(nodes.size());
-    return [=] {
+    return [nodes, state, flight] {
       std::vector<size_t> order(nodes.size());
       for (size_t i = 0; i < order.size(); ++i)
         order[i] = i;
@@ -197,7 +197,7 @@ Result cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
                                    unsigned long long) {
   if (Result result = failPoint(__func__))
     return result;
-  *exec = new OpaqueGraphExec{graph->nodes};
+  *exec = new OpaqueGraphExec{graph->nodes, std::make_shared<int>()};
   lastNodes = graph->nodes.size();
   return kSuccess;
 }
@@ -207,7 +207,10 @@ Result cuGraphDestroy(Graph graph) {
   return kSuccess;
 }
 
+/// As the driver was seen to do, it waits for a launch that is not over.
 Result cuGraphExecDestroy(GraphExec exec) {
+  while (exec->flight.use_count() > 1)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   delete exec;
   return kSuccess;
 }
@@ -215,7 +218,7 @@ Result cuGraphExecDestroy(GraphExec exec) {
 Result cuGraphLaunch(GraphExec exec, Stream stream) {
   if (Result result = failPoint(__func__))
     return result;
-  return enqueue(orDefault(stream, current), replay(exec->nodes));
+  return enqueue(orDefault(stream, current), replay(exec->nodes, exec->flight));
 }
 
 } // extern "C"

@@ -41,6 +41,7 @@ struct OpaqueGraph {
 };
 struct OpaqueGraphExec {
   std::vector<fake::Node> nodes;
+  std::shared_ptr<int> flight; // each launch that is not over has a copy
 };
 struct OpaqueEvent {
   std::shared_ptr<std::atomic<bool>> happened; // null: never recorded

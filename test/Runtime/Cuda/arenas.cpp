@@ -61,10 +61,35 @@ static void testNone() {
   job.expectSuccess();
 }
 
+/// A rank that failed and is closed keeps what its peer may read yet, for
+/// longer than it waits for the peer.
+static void testOutlives() {
+  CudaJob job({{"gpu", 2}});
+  job.description.symmetric_bytes = job.description.local_bytes = kBytes;
+  std::atomic<void *> lent{nullptr};
+  job.run([&](mercury_rt_context *context, int64_t rank) {
+    Bytes own(kBytes), seen(kBytes);
+    void *buffers[] = {own.data, seen.data};
+    CHECK(mercury_rt_cuda_run(context, readPeer, buffers, nullptr));
+    CHECK(mercury_rt_cuda_synchronize(context));
+    if (rank == 0) {
+      lent = mercury_rt_symmetric_arena(context);
+      return mercury_rt_fail(context, 200, "no more");
+    }
+    while (!lent)
+      std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    EXPECT(fake_cuda_is_shared(lent)); // so it is still there
+    return mercury_rt_cuda_synchronize(context);
+  });
+  job.expectFailure(200, "no more");
+}
+
 int main() {
   testShared();
   int64_t before = fake_cuda_count_objects();
   testShared();
   testNone();
   EXPECT(fake_cuda_count_objects() == before);
+  testOutlives();
 }

@@ -23,10 +23,9 @@ from typing import Any
 
 import mercury as mc
 import numpy as np
-from mercury import reference
+from mercury import libraries, reference
 from mercury.cuda import native
 from mercury.cuda.plan import CudaPlan
-from mercury.runtime import sim
 from mercury.runtime.compiled import Compiled, compile_for
 from mercury.runtime.dtypes import decode, encode, storage
 from mercury.runtime.trial import limits
@@ -60,6 +59,12 @@ CASES = [
         for axis in "bh"
         for mesh in ("gpu=2", "gpu=3")
     ),
+    # Exchanges in slices: of rows that lie together, and of planes of rows.
+    *(
+        (f"ring: tile({axis}, 2); parallelize({inner}, gpu); overlap({axis}_outer)", mesh)
+        for axis, inner in (("b", "b_inner"), ("h", "h_inner"), ("b", "h"))
+        for mesh in ("gpu=2", "gpu=3")
+    ),
     ("gemm-rs: parallelize(k, gpu); defer(C)", "gpu=2"),
     ("gemm-rs: parallelize(k, gpu); replicate(C, gpu)", "gpu=3"),
     *(
@@ -83,7 +88,7 @@ class Devices:
         self.path = str(found[0]).encode()
         self.fake = ctypes.CDLL(str(found[0]))
         self.fake.fake_cuda_stream.restype = ctypes.c_void_p
-        self.runtime = ctypes.CDLL(str(sim.library_path()))
+        self.runtime = ctypes.CDLL(str(libraries.runtime_path()))
         self.runtime.mercury_rt_last_error.restype = ctypes.c_char_p
         self.kept: list[Any] = []
 
@@ -120,7 +125,7 @@ class Devices:
 
         def rank_main(rank: int) -> None:
             job = native.Job(
-                abi_version=native.ABI_VERSION,
+                abi_version=libraries.ABI_VERSION,
                 number_of_levels=len(levels),
                 level_sizes=(ctypes.c_int64 * len(levels))(*(size for _, size in levels)),
                 level_names=(ctypes.c_char_p * len(levels))(*(n.encode() for n, _ in levels)),

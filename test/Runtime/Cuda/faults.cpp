@@ -13,6 +13,7 @@
 
 #include "Bytes.h"
 #include "CudaJob.h"
+#include "lib/Runtime/Cuda/DriverTypes.h"
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -140,6 +141,92 @@ static void expectFault(mercury_rt_entry entry, bool replays, int32_t status,
   testRight(readTwice, 1);
 }
 
+//===----------------------------------------------------------------------===//
+// What does not end in time
+//===----------------------------------------------------------------------===//
+
+/// Captures two messages; all ranks but the last replay them, and all wait for
+/// the job's failure. Each is told `text`.
+static void expectLeft(CudaJob &job, std::deque<Shards> &shards,
+                       const std::string &text, const CudaJob::Body &after) {
+  job.description.deadline_ms = kDeadlineMs;
+  job.run([&](mercury_rt_context *context, int64_t rank) {
+    mercury_rt_cuda_graph *graph = nullptr;
+    CHECK(mercury_rt_cuda_capture(context, sendTwice, shards[rank].buffers(),
+                                  &graph));
+    int32_t ended = 0;
+    if (rank != job.ranks - 1)
+      ended = mercury_rt_cuda_replay(context, graph, nullptr);
+    while (ended == 0)
+      ended = mercury_rt_cuda_synchronize(context);
+    mercury_rt_cuda_graph_free(context, graph);
+    return after(context, rank) ? 1 : ended;
+  });
+  job.expectFailure(MERCURY_RT_DEADLINE, text);
+}
+
+/// An abort that never returns is named, and keeps nobody.
+static void testHeldAborts() {
+  CudaJob job({{"gpu", 3}});
+  job.makeCommunicators();
+  std::deque<Shards> shards = makeShards();
+  fake_nccl_hold_aborts(1);
+  expectLeft(job, shards,
+             "; NCCL did not abort the communicator of level 'gpu' within 400 "
+             "ms, and this rank's memory is left to it; end the process",
+             [](mercury_rt_context *, int64_t) { return 0; });
+  EXPECT(fake_nccl_count_communicators() == 3);
+  fake_nccl_hold_aborts(0);
+  while (fake_nccl_count_communicators() > 0)
+    std::this_thread::yield();
+}
+
+extern "C" {
+using mercury::rt::cuda::Communicator;
+using mercury::rt::cuda::NcclResult;
+using mercury::rt::cuda::NcclUniqueId;
+NcclResult ncclGetUniqueId(NcclUniqueId *id);
+NcclResult ncclCommInitRank(Communicator *communicator, int ranks,
+                            NcclUniqueId id, int rank);
+NcclResult ncclCommAbort(Communicator communicator);
+}
+
+/// The communicator is the caller's, who alone can end its messages.
+static void testGivenCommunicators() {
+  int64_t before = fake_cuda_count_objects();
+  CudaJob job({{"gpu", 2}});
+  NcclUniqueId id;
+  EXPECT(ncclGetUniqueId(&id) == 0);
+  std::array<Communicator, 2> given;
+  std::vector<std::thread> threads;
+  for (int rank : {0, 1})
+    threads.emplace_back(
+        [&, rank] { ncclCommInitRank(&given[rank], 2, id, rank); });
+  for (std::thread &thread : threads)
+    thread.join();
+  threads.resize(2);
+  std::atomic<int> told{0};
+  auto shards = std::make_unique<std::deque<Shards>>(makeShards());
+  job.findCommunicator = [&](int64_t, int64_t rank) { return given[rank]; };
+  expectLeft(
+      job, *shards,
+      "; work that never ends is left on the GPU, and so are its memory, "
+      "graphs and communicators; end what it waits for (a communicator "
+      "that was given to the job: abort it)",
+      [&](mercury_rt_context *, int64_t rank) {
+        ++told;
+        while (told < 2) // they close together
+          std::this_thread::yield();
+        threads[rank] = std::thread([&, rank] { ncclCommAbort(given[rank]); });
+        return 0;
+      });
+  for (std::thread &thread : threads)
+    thread.join();
+  shards.reset();
+  EXPECT(fake_nccl_count_communicators() == 0);
+  EXPECT(fake_cuda_count_objects() == before);
+}
+
 int main() {
   auto broken = [](int64_t) {
     fake_nccl_break(6); // a remote error
@@ -164,4 +251,6 @@ int main() {
               absent);
   expectFault(readTwice, false, MERCURY_RT_DEADLINE,
               "group rank 2 did not open the same lease within 400 ms", absent);
+  testGivenCommunicators();
+  testHeldAborts();
 }

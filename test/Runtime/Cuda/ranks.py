@@ -6,20 +6,24 @@ RANK=0 WORLD_SIZE=2 MERCURY_STORE=... python test/Runtime/Cuda/ranks.py CASE [ME
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import mercury as mc
 import numpy as np
 from fake import KERNELS, LIBRARY, DeviceArray
 from mercury import reference, tuner
+from mercury.bench import host
 from mercury.cuda import native
-from scenarios import FAULTS, expect_end, refused, run_right
+from scenarios import FAULTS, Bound, Machine, expect_end, refused, run_right
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 MESH = mc.Mesh.parse(sys.argv[2] if len(sys.argv) > 2 else f"gpu={RANKS}")
@@ -80,7 +84,7 @@ SCHEDULES: dict[str, Callable[[], mc.Schedule]] = {
 }
 
 
-class Bound:
+class FakeBound(Bound):
     """A plan with shards of random inputs on a fake device."""
 
     def __init__(
@@ -89,20 +93,19 @@ class Bound:
         schedule: mc.Schedule,
         within: AbstractContextManager[Any] | None = None,
     ) -> None:
-        self.session = session
-        self.plan = schedule.patch("*", "mine").compile(target="cuda")
+        super().__init__(session, schedule.patch("*", "mine"), within)
+        self.expected: dict[str, np.ndarray] = {}
+
+    def make_shards(self) -> dict[str, DeviceArray]:
         self.arrays = {
             buffer.name: DeviceArray(
-                np.zeros(self.plan.layout(buffer.name).shape(session.rank), np.float32)
+                np.zeros(self.plan.layout(buffer.name).shape(self.session.rank), np.float32)
             )
             for buffer in self.plan.program.buffers
         }
-        with within or nullcontext():
-            self.call = self.plan.bind(session, **self.arrays)
-        self.expected: dict[str, np.ndarray] = {}
+        return self.arrays
 
     def draw(self, seed: int) -> None:
-        """Put new inputs into the shards, and NaN where results come."""
         inputs = {
             name: values.astype(np.float32)
             for name, values in reference.draw(self.plan.program, seed).items()
@@ -146,7 +149,7 @@ def run_and_replay(name: str) -> None:
     """Run, then capture and replay with new data."""
     LIBRARY.fake_cuda_set_delay(RANK, 300 if RANK == RANKS - 1 else 30)
     with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
-        bound = Bound(session, SCHEDULES[name]())
+        bound = FakeBound(session, SCHEDULES[name]())
         bound.draw(0)
         bound.call()
         session.synchronize()
@@ -196,7 +199,7 @@ def assumptions() -> None:
         assert f"runs instead of '{found.chosen.recipe}', predicted" in line
         assert len(set(session.gather("taken", plan.digest))) == 1
         taken = line.split("'")[1]
-        bound = Bound(session, mc.Schedule(program, MESH, cuts).apply(taken))
+        bound = FakeBound(session, mc.Schedule(program, MESH, cuts).apply(taken))
         assert bound.plan.arena_bytes < found.schedule.compile().arena_bytes
         bound.draw(0)
         bound.call()
@@ -212,7 +215,7 @@ def assumptions() -> None:
 def two_plans() -> None:
     """Two plans in one session, the second with a larger arena and messages."""
     with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
-        bounds = [Bound(session, SCHEDULES[name]()) for name in ("async-tp", "ulysses")]
+        bounds = [FakeBound(session, SCHEDULES[name]()) for name in ("async-tp", "ulysses")]
         for seed in range(3):
             for bound in bounds:
                 session.gather("drawn", "")
@@ -223,13 +226,12 @@ def two_plans() -> None:
                 bound.check()
 
 
-class Fakes:
+class Fakes(Machine):
     """This rank on a fake device, for the faults."""
 
-    rank, ranks, shares = RANK, RANKS, False
-
-    def session(self, mesh: mc.Mesh, deadline_ms: int) -> mc.cuda.Session:
-        return mc.cuda.Session(mesh, kernels=KERNELS, deadline_ms=deadline_ms, device=RANK)
+    rank, ranks, device = RANK, RANKS, RANK
+    kernels = KERNELS
+    bind = FakeBound
 
     def schedule(self, name: str) -> mc.Schedule:
         if name == "alone":
@@ -238,14 +240,6 @@ class Fakes:
             return ring("pull", sk=200)
         names = {"reads": "ring-pull", "sends": "ring-rotate"}
         return SCHEDULES[names.get(name, "async-tp")]()
-
-    def bind(
-        self,
-        session: mc.cuda.Session,
-        schedule: mc.Schedule,
-        within: AbstractContextManager[Any] | None = None,
-    ) -> Bound:
-        return Bound(session, schedule, within)
 
     @contextmanager
     def starved(self) -> Iterator[None]:
@@ -283,7 +277,7 @@ def failing_kernel() -> None:
 
     kernels = {**KERNELS, "mine.matmul": refuse} if RANK == 0 else KERNELS
     with mc.cuda.Session(MESH, kernels=kernels, deadline_ms=5000) as session:
-        bound = Bound(session, SCHEDULES["async-tp"]())
+        bound = FakeBound(session, SCHEDULES["async-tp"]())
         bound.draw(0)
 
         def run() -> None:
@@ -297,14 +291,63 @@ def failing_kernel() -> None:
         assert RANK != 0 or isinstance(error.__cause__, ValueError)
 
 
+def bench_host() -> None:
+    """The host's time for a step is measured: of whom and how often, no matter how long."""
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
+        points = []
+        for name in ("ring-pull", "ring-rotate", "async-tp"):
+            bound = FakeBound(session, SCHEDULES[name]())
+            points.append(host.measure_host(session, name, bound.plan, bound.arrays, rounds=3))
+            bound.draw(1)
+            session.gather("drawn", "")
+            bound.call()
+            session.synchronize()
+            bound.check()
+    for point in points:
+        assert 0 < point.step_us == point.call_us / point.steps
+        assert point.low <= point.call_us <= point.high
+        assert point.plan in host.host_table(points)
+    # Two launches, the keys and values between them, and a copy of the result.
+    assert [point.steps for point in points] == [5, 5, 6], points
+
+
+def kept_results() -> None:
+    """Results of a run that failed live until the session is closed: peers may read them."""
+    found: list[weakref.ref[DeviceArray]] = []
+
+    def empty(_: Any, shape: tuple[int, ...], __: int) -> DeviceArray:
+        made = DeviceArray(np.zeros(shape, np.float32))
+        found.append(weakref.ref(made))
+        return made
+
+    def refuse(_: Any) -> None:
+        raise ValueError("no such tile")
+
+    kernels = {**KERNELS, "mine.matmul": refuse}
+    with patch.object(mc.cuda.plan, "empty", empty):
+        session = mc.cuda.Session(MESH, kernels=kernels, deadline_ms=5000)
+        plan = SCHEDULES["gemm-rs-fetch"]().patch("*", "mine").compile(target="cuda")
+        inputs = {
+            buffer.name: DeviceArray(np.zeros(plan.layout(buffer.name).shape(RANK), np.float32))
+            for buffer in plan.program.inputs
+        }
+        assert "no such tile" in str(refused(lambda: plan.run(session, **inputs)))
+        gc.collect()
+        (kept,) = found
+        assert kept() is not None
+        session.close()
+        gc.collect()
+        assert kept() is None
+
+
 def shared_gpu() -> None:
     """Ranks that share a GPU cannot send to each other, but read each other's memory."""
     with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS, device=0) as session:
-        error = refused(lambda: Bound(session, SCHEDULES["ring-rotate"]()))
+        error = refused(lambda: FakeBound(session, SCHEDULES["ring-rotate"]()))
         shared = f"ranks {', '.join(map(str, range(RANKS)))} share GPU 0000:01:00.0 and send"
         assert shared in str(error), error
         assert "choose a schedule that only reads from peers (reads='pull'" in str(error), error
-        bound = Bound(session, SCHEDULES["ring-pull"]())
+        bound = FakeBound(session, SCHEDULES["ring-pull"]())
         bound.draw(0)
         bound.call()
         session.synchronize()
@@ -313,6 +356,8 @@ def shared_gpu() -> None:
 
 OTHERS = {
     "shared-gpu": shared_gpu,
+    "kept-results": kept_results,
+    "bench-host": bench_host,
     "two-plans": two_plans,
     "assumptions": assumptions,
     "broken-messages": broken_messages,

@@ -9,9 +9,10 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import mercury as mc
 
@@ -20,44 +21,81 @@ DEADLINE_MS = 8000
 SPARE_S = 12.0
 
 
-class Bound(Protocol):
-    """A plan with shards of its own."""
+class Bound(ABC):
+    """A plan bound to shards of its own, which the machine makes.
 
-    call: mc.cuda.Call
-
-    def draw(self, seed: int) -> None:
-        """Put new inputs into the shards."""
-
-    def check(self) -> None:
-        """Compare the outputs with what they must be."""
-
-
-class Machine(Protocol):
-    """This rank, and what it runs.
-
-    Schedules by name: ``reads`` only reads from peers, ``sends`` sends to them, ``other`` reads
-    and is of another program, and ``large`` needs more memory than `starved` leaves. ``alone``
-    is for a mesh of one rank.
+    Parameters
+    ----------
+    session, schedule
+        What is bound, and where.
+    within
+        What it is bound within.
     """
 
-    rank: int
-    ranks: int
-    shares: bool  # whether ranks share a GPU
-
-    def session(self, mesh: mc.Mesh, deadline_ms: int) -> mc.cuda.Session:
-        """Open a session on this rank's GPU."""
-
-    def schedule(self, name: str) -> mc.Schedule:
-        """Give a schedule."""
-
-    def bind(
+    def __init__(
         self,
         session: mc.cuda.Session,
         schedule: mc.Schedule,
         within: AbstractContextManager[Any] | None = None,
-    ) -> Bound:
-        """Make shards, and bind a plan to them within something."""
+    ) -> None:
+        self.session = session
+        self.plan = schedule.compile(target="cuda")
+        shards = self.make_shards()
+        session.gather("shards", "")  # no more memory is taken until all have theirs
+        with within or nullcontext():
+            self.call = self.plan.bind(session, **shards)
 
+    @abstractmethod
+    def make_shards(self) -> Mapping[str, Any]:
+        """Take memory for this rank's shards."""
+
+    @abstractmethod
+    def draw(self, seed: int) -> None:
+        """Put new inputs into the shards, and NaN where results come."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Compare the outputs with what they must be."""
+
+
+class Machine(ABC):
+    """This rank, and what it runs.
+
+    Attributes
+    ----------
+    rank, ranks, device
+        This rank, how many there are, and its GPU.
+    shares
+        Whether ranks share a GPU.
+    kernels
+        What sessions are opened with.
+    bind
+        The class of its bound plans.
+    """
+
+    rank: int
+    ranks: int
+    device: int
+    shares = False
+    kernels: Mapping[str, mc.cuda.DeviceKernel] = {}
+    bind: type[Bound]
+
+    def session(self, mesh: mc.Mesh, deadline_ms: int) -> mc.cuda.Session:
+        """Open a session on this rank's GPU."""
+        return mc.cuda.Session(
+            mesh, kernels=self.kernels, deadline_ms=deadline_ms, device=self.device
+        )
+
+    @abstractmethod
+    def schedule(self, name: str) -> mc.Schedule:
+        """Give a schedule by its name.
+
+        ``reads`` only reads from peers, ``sends`` sends to them, ``other`` reads and is of
+        another program, and ``large`` needs more memory than `starved` leaves. ``alone`` is
+        for a mesh of one rank.
+        """
+
+    @abstractmethod
     def starved(self) -> AbstractContextManager[Any]:
         """Leave little memory on this rank's GPU."""
 

@@ -42,8 +42,10 @@ typedef struct mercury_rt_cuda_group {
       communicator. Leases need none. */
   int32_t sends;
   /** An ncclComm_t over this rank's group, ordered by group rank, which the
-      caller keeps, and ends after the context. Null: one is made, where all
-      levels of the group are local. */
+      caller keeps, and ends after the context; after a failure, aborts on a
+      thread of its own and then closes the context, as NCCL waits for the
+      graphs that have messages. Null: one is made, where all levels of the
+     group are local. */
   void *communicator;
 } mercury_rt_cuda_group;
 
@@ -103,6 +105,11 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_address(int32_t device,
                                                   const char *cuda_library,
                                                   char *text,
                                                   int64_t text_bytes);
+
+/** Opens NCCL as a job with this path does, and tells its version: 22809 is
+    2.28.9. Fails where it is missing or too old. */
+MERCURY_RT_EXPORT int32_t mercury_rt_cuda_nccl(const char *nccl_library,
+                                               int32_t *version);
 
 /** Opens a context; returns once every rank of this host has opened its own.
     Sets `*context` if it returns 0. */

@@ -231,9 +231,10 @@ MERCURY_RT_EXPORT int32_t mercury_rt_lease_address(mercury_rt_context *context,
                                                    int64_t lease, int64_t peer,
                                                    const void **base);
 
-/** Starts to read `rows` rows of `row_bytes` bytes out of what another member
-    lent, `src_pitch` bytes apart, into rows `dst_pitch` bytes apart. `src` was
-    reckoned from mercury_rt_lease_address. The peer takes no part. Sets
+/** Starts to read `rows` rows of `row_bytes` bytes out of what a member lent,
+    `src_pitch` bytes apart, into rows `dst_pitch` bytes apart. `src` was
+    reckoned from mercury_rt_lease_address. The peer takes no part; where it is
+    this rank itself, its own memory is copied beside its kernels. Sets
     `*token`, to 0 if there is nothing to read. */
 MERCURY_RT_EXPORT int32_t mercury_rt_pull_start(
     mercury_rt_context *context, int64_t lease, int64_t peer, const void *src,

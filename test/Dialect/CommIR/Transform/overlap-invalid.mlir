@@ -1,10 +1,10 @@
 // RUN: mercury-opt %s --transform-interpreter -split-input-file -verify-diagnostics
 
-// CONSTRAINT: overlap.shifted
+// CONSTRAINT: overlap.steps
 module attributes {transform.with_named_sequence} {
   commir.mesh @mesh(node = 2, gpu = 4)
   // expected-note@below {{the program is here}}
-  commir.program @not_shifted on @mesh axes(i = 8, j = 6, k = 4)
+  commir.program @no_steps on @mesh axes(i = 8, j = 6, k = 4)
       inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>)
       outputs(%C: !commir.buffer<[i, j], f32>) {
     commir.for i, j, k {
@@ -18,7 +18,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
     %program = transform.structured.match ops{["commir.program"]} in %root
         : (!transform.any_op) -> !transform.any_op
-    // expected-error@below {{cannot overlap the steps of loop 'i': a loop whose steps overlap must be shifted, 'i' is not}}
+    // expected-error@below {{cannot overlap the steps of loop 'i': a loop whose steps overlap must be shifted or cut into steps, 'i' is neither}}
     transform.commir.overlap "i" in %program : !transform.any_op
     transform.yield
   }

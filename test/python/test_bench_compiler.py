@@ -1,0 +1,49 @@
+"""The tool that times the compiler works; what it measures decides nothing."""
+
+import importlib.util
+import re
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "bench-compiler"
+
+
+@pytest.fixture(scope="module")
+def tool():
+    loader = SourceFileLoader("bench_compiler", str(TOOL))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader(loader.name, loader)
+    )
+    loader.exec_module(module)
+    return module
+
+
+def test_the_compiler_is_timed(tool):
+    figures = tool.compiler(ranks=[2], rounds=1)
+    assert {
+        f"{what} {name}, 2 ranks" for what in ("lower", "compile") for name in tool.LOWERED
+    } < (figures.keys())
+    assert min(figures.values()) > 0
+
+
+def test_the_simulator_is_timed(tool):
+    cases = [
+        ("ring", {"gpu": 2}, "h200-2x1"),
+        ("double-ring", {"node": 2, "gpu": 2}, "h200-2x2"),
+    ]
+    assert list(tool.simulator(cases, rounds=1)) == [
+        "simulate ring, 2 ranks, 1 levels",
+        "simulate double-ring, 4 ranks, 2 levels",
+    ]
+
+
+def test_a_space_is_timed_and_counted(tool):
+    figures = tool.space(ranks=2, machine="h200-2x1")
+    assert len(figures) == 3
+    for name in figures:
+        made, simulated = map(
+            int, re.search(r"(\d+) schedules, (\d+) simulated", name).groups()
+        )
+        assert 0 < simulated <= made
