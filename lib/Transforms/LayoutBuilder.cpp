@@ -105,6 +105,14 @@ Value LayoutBuilder::mul(Value a, int64_t b) {
   return b == 1 ? a : builder.fold<arith::MulIOp>(loc, a, constant(b));
 }
 
+Value LayoutBuilder::div(Value a, int64_t b) {
+  return builder.fold<arith::DivUIOp>(loc, a, constant(b));
+}
+
+Value LayoutBuilder::rem(Value a, int64_t b) {
+  return builder.fold<arith::RemUIOp>(loc, a, constant(b));
+}
+
 Value LayoutBuilder::blockBound(int64_t extent, int64_t shards, Value index) {
   if (extent % shards == 0)
     return mul(index, extent / shards);
@@ -147,7 +155,7 @@ Value LayoutBuilder::begin(AxisAttr axis, const AxisPart &range,
   Value first = bound(axis, range.index, range.count);
   if (divisor == 1)
     return first;
-  return builder.fold<arith::DivUIOp>(loc, first, constant(divisor));
+  return div(first, divisor);
 }
 
 Value LayoutBuilder::sizeOfShard(AxisAttr axis, const AxisPart &shard,
@@ -228,6 +236,22 @@ LayoutBuilder::Piece LayoutBuilder::pieceOfShard(AxisAttr axis,
   return {from, to, mul(number, chunk)};
 }
 
+Value LayoutBuilder::countBelow(AxisAttr axis, const AxisPart &shard,
+                                Value position) {
+  int64_t chunk = axis.getLayout().getChunk(), round = shard.count * chunk;
+  Value rest = sub(rem(position, round), mul(shard.index, chunk));
+  rest = builder.fold<arith::MaxSIOp>(loc, rest, constant(0));
+  rest = builder.fold<arith::MinSIOp>(loc, rest, constant(chunk));
+  return add(mul(div(position, round), chunk), rest);
+}
+
+Value LayoutBuilder::positionAt(AxisAttr axis, const AxisPart &shard,
+                                Value number) {
+  int64_t chunk = axis.getLayout().getChunk();
+  Value stripe = add(mul(div(number, chunk), shard.count), shard.index);
+  return add(mul(stripe, chunk), rem(number, chunk));
+}
+
 //===----------------------------------------------------------------------===//
 // Strided placements: several shards, side by side
 //===----------------------------------------------------------------------===//
@@ -237,9 +261,8 @@ AxisPart LayoutBuilder::getShard(const AxisPart &range, Value number) {
   for (auto [i, step] : llvm::enumerate(llvm::reverse(range.steps))) {
     Value digit = number;
     if (i + 1 != range.steps.size()) {
-      Value size = constant(step.size);
-      digit = builder.fold<arith::RemUIOp>(loc, number, size);
-      number = builder.fold<arith::DivUIOp>(loc, number, size);
+      digit = rem(number, step.size);
+      number = div(number, step.size);
     }
     shard.index = add(shard.index, mul(digit, step.stride));
   }
@@ -249,13 +272,10 @@ AxisPart LayoutBuilder::getShard(const AxisPart &range, Value number) {
 Value LayoutBuilder::findShard(const AxisPart &range, Value index,
                                int64_t count) {
   if (count != range.count)
-    index =
-        builder.fold<arith::DivUIOp>(loc, index, constant(count / range.count));
+    index = div(index, count / range.count);
   Value number = constant(0);
   for (const AxisPart::Step &step : range.steps) {
-    Value digit =
-        builder.fold<arith::DivUIOp>(loc, index, constant(step.stride));
-    digit = builder.fold<arith::RemUIOp>(loc, digit, constant(step.size));
+    Value digit = rem(div(index, step.stride), step.size);
     number = add(mul(number, step.size), digit);
   }
   return number;
@@ -297,8 +317,8 @@ LayoutBuilder::Piece LayoutBuilder::findInterval(AxisAttr axis,
     within =
         builder.fold<arith::SelectOp>(loc, isFront, constant(0), constant(1));
   } else if (axis.getLayout().getKind() == Layout::Kind::Striped) {
-    shard = builder.fold<arith::RemUIOp>(loc, number, constant(shards));
-    within = builder.fold<arith::DivUIOp>(loc, number, constant(shards));
+    shard = rem(number, shards);
+    within = div(number, shards);
   }
   return pieceOfShard(axis, getShard(range, shard), within, divisor);
 }

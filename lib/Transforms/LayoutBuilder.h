@@ -79,11 +79,20 @@ public:
   Value findPiece(AxisAttr axis, const AxisPart &range, Value shard,
                   Value number);
 
+  /// How many of a striped shard's positions lie below `position`, which is at
+  /// most the extent.
+  Value countBelow(AxisAttr axis, const AxisPart &shard, Value position);
+
+  /// Position `number` of a striped shard.
+  Value positionAt(AxisAttr axis, const AxisPart &shard, Value number);
+
 private:
   Value constant(int64_t value);
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, int64_t b);
+  Value div(Value a, int64_t b);
+  Value rem(Value a, int64_t b);
   /// ceil(index * extent / shards).
   Value blockBound(int64_t extent, int64_t shards, Value index);
   /// How many positions block `index` has.

@@ -20,6 +20,17 @@
 //   queries 1        \.                        #.   one launch of all queries
 //   queries 2        #\                        #.   on the first keys
 //
+// A part of a striped(1) axis is many pieces, and a band of positions is one of
+// the numbers that they have in their parts, too. Query i of shard r of n is
+// position r + i n, and key j of shard s is s + j n: under a causal mask it is
+// seen where j - i <= floor((r - s) / n), which is 0 of a key from here or from
+// before, and -1 of one from behind. One launch takes both parts:
+//
+//   3 ranks          keys 0 3 6 (own)          keys 1 4 7
+//   query 0          \..                       ...   left out
+//   query 3          #\.  one causal launch    \..   one causal launch, without
+//   query 6          ##\                       #\.   the last key
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LIB_TRANSFORMS_RUNS_H
@@ -43,6 +54,9 @@ SmallVector<Interval> getPieceIntervals(AxisAttr axis, int64_t shards,
 std::pair<PieceRun, PieceRun> getRuns(MaskAttr mask, ArrayRef<Interval> queries,
                                       ArrayRef<Interval> keys);
 
+/// Whether the axis' positions are dealt to its shards one by one.
+bool isDealtOneByOne(AxisAttr axis);
+
 /// Whether one launch can take the runs of any two parts of these axes, cut
 /// into as many.
 bool canJoinPieces(MaskAttr mask, AxisAttr queries, int64_t queryParts,
@@ -65,6 +79,26 @@ struct RunBuilder {
 
   /// The run of those pieces that `needed` says.
   Run getRun(ArrayRef<LayoutBuilder::Piece> pieces, ArrayRef<Value> needed);
+
+  /// The runs that one launch takes of queries and keys, and its mask.
+  struct Launch {
+    Run queries, keys;
+    MaskAttr mask;
+  };
+  /// How one shard of striped(1) queries sees one of as many of keys. By where
+  /// the shards begin, a window lets through as many differences of numbers as
+  /// stripes fit in it, or one less, which may be none.
+  struct Band {
+    Launch wide;
+    std::optional<Launch> narrow;
+    Value isWide; // null where it always is
+  };
+  /// Numbers in a part, from the first on, before the last.
+  struct Span {
+    Value begin, end;
+  };
+  Band getBand(MaskAttr mask, const AxisPart &queries, Span rows,
+               const AxisPart &keys, Span columns);
 };
 
 } // namespace mlir::commir

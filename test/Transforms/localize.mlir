@@ -676,6 +676,131 @@ commir.program @pieces_together on @mesh axes(b = 1, h = 2, sq = 16 zigzag, sk =
 
 // -----
 
+// Positions that are dealt one by one see a band of those of another shard: one
+// launch, told of positions as far apart as make its mask that band.
+// CHECK-LABEL: func.func @one_by_one
+// CHECK-NOT: scf.for
+// CHECK: commir.launch "attention_fwd"
+// CHECK-SAME: mask(causal)
+// CHECK-SAME: overwrite = array<i1: true, true>
+// CHECK-NOT: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @one_by_one on @mesh axes(b = 1, h = 2, sq = 64 striped(1), sk = 64 striped(1))
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu])
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+            %LSE: !commir.buffer<[b, h, sq], f32> inside [sq -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %q = commir.part %Q [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %o = commir.part %O [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %l = commir.part %LSE [sq : %r of 4] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %q0 = commir.position sq : %r of 4
+  %k0 = commir.position sk : %r of 4
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+      at(%q0, %k0, %c0, %c0) mask(causal) {commir.joined, overwrite = array<i1: true, true>}
+}
+
+// -----
+
+// Of a window some shards see one difference less, by where they begin.
+// CHECK-LABEL: func.func @window_of_one_by_one
+// CHECK-NOT: scf.for
+// CHECK: scf.if
+// CHECK: commir.launch "attention_fwd"
+// CHECK-SAME: mask(window(2, 0))
+// CHECK: } else {
+// CHECK: commir.launch "attention_fwd"
+// CHECK-SAME: mask(window(1, 0))
+// CHECK-NOT: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @window_of_one_by_one on @mesh axes(b = 1, h = 2, sq = 64 striped(1), sk = 64 striped(1))
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu])
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+            %LSE: !commir.buffer<[b, h, sq], f32> inside [sq -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %q = commir.part %Q [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %o = commir.part %O [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %l = commir.part %LSE [sq : %r of 4] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %q0 = commir.position sq : %r of 4
+  %k0 = commir.position sk : %r of 4
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+      at(%q0, %k0, %c0, %c0) mask(window(9, 0)) {commir.joined, overwrite = array<i1: true, true>}
+}
+
+// -----
+
+// A window that fits between the stripes of two shards leaves nothing there.
+// CHECK-LABEL: func.func @narrow_window
+// CHECK: scf.if
+// CHECK: commir.launch "attention_fwd"
+// CHECK-SAME: mask(window(0, 0))
+// CHECK: } else {
+// CHECK-NOT: commir.launch
+// CHECK: commir.fill %{{.*}} with 0.0
+// CHECK: commir.fill %{{.*}} with 0xFFF0000000000000
+// CHECK-NOT: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @narrow_window on @mesh axes(b = 1, h = 2, sq = 64 striped(1), sk = 64 striped(1))
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu])
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+            %LSE: !commir.buffer<[b, h, sq], f32> inside [sq -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %q = commir.part %Q [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %o = commir.part %O [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %l = commir.part %LSE [sq : %r of 4] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %q0 = commir.position sq : %r of 4
+  %k0 = commir.position sk : %r of 4
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+      at(%q0, %k0, %c0, %c0) mask(window(1, 0)) {commir.joined, overwrite = array<i1: true, true>}
+}
+
+// -----
+
+// Each stripe of queries sees a run of keys whole, and perhaps a part of the next
+// stripe: two launches a stripe, not one for each pair of them.
+// CHECK-LABEL: func.func @stripe_by_stripe
+// CHECK: commir.fill %{{.*}} with 0.0
+// CHECK: commir.fill %{{.*}} with 0xFFF0000000000000
+// CHECK: scf.for
+// CHECK-NOT: scf.for
+// CHECK: commir.launch "attention_fwd"
+// CHECK-NOT: overwrite
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: commir.launch "attention_fwd"
+// CHECK-NOT: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @stripe_by_stripe on @mesh axes(b = 1, h = 2, sq = 64 striped(4), sk = 64 striped(4))
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu])
+    outputs(%O: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+            %LSE: !commir.buffer<[b, h, sq], f32> inside [sq -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %q = commir.part %Q [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %o = commir.part %O [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %l = commir.part %LSE [sq : %r of 4] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %q0 = commir.position sq : %r of 4
+  %k0 = commir.position sk : %r of 4
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_fwd" ins(%q, %k, %k : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      outs(%o, %l : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>)
+      at(%q0, %k0, %c0, %c0) mask(causal) {overwrite = array<i1: true, true>}
+}
+
+// -----
+
 // A source stays as it is, and is named by the function.
 // CHECK: commir.program @sourced.source
 // CHECK: func.func @sourced(

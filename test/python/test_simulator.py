@@ -57,6 +57,20 @@ def matmul(plan, seconds):
     plan.launch("matmul", [plan.tile(1, k), plan.tile(k, 1)], [plan.tile(1, 1)])
 
 
+def test_stripes_of_one_share_out_the_pairs_of_a_causal_mask():
+    arguments = [
+        *("attention", "--strategy", "ring", "--mesh", "gpu=4", "--topology", "h200-4x1"),
+        *("--mask", "causal", "--set", "sq=2048,sk=2048", "--json", "--layout"),
+    ]
+    told = [
+        CliRunner().invoke(command, [*arguments, f"sq={cut},sk={cut}"])
+        for cut in ("block", "zigzag", "striped(1)")
+    ]
+    block, zigzag, striped = (json.loads(each.output)["compute_s"] for each in told)
+    assert striped < block
+    assert striped == pytest.approx(zigzag, rel=0.2)
+
+
 # -- known answers ------------------------------------------------------------
 
 

@@ -77,11 +77,11 @@ static bool isBefore(const Box &a, const Box &b) {
 }
 
 llvm::ArrayRef<Box> BoxSet::getNear(const Box &box) const {
-  if (box.size() != 1)
+  if (box.empty())
     return boxes;
-  // Disjoint intervals end in the order in which they begin.
-  const Box *first = llvm::partition_point(
-      boxes, [&](const Box &each) { return each[0].end < box[0].begin; });
+  const Box *first = llvm::partition_point(boxes, [&](const Box &each) {
+    return each[0].begin + widest < box[0].begin;
+  });
   const Box *last = llvm::partition_point(
       boxes, [&](const Box &each) { return each[0].begin <= box[0].end; });
   return {first, std::max(first, last)};
@@ -102,6 +102,8 @@ void BoxSet::add(Box box) {
       break;
     }
   }
+  if (!box.empty())
+    widest = std::max(widest, box[0].size());
   boxes.insert(llvm::lower_bound(boxes, box, isBefore), std::move(box));
 }
 

@@ -31,7 +31,7 @@ bool join(Box &a, const Box &b);
 /// Disjoint boxes, as few as joining neighbours gives.
 ///
 /// Stripes and windows make sets of hundreds of intervals, each asked for and
-/// added to as often: of one dimension, a box is found by its place.
+/// added to as often: a box is found by its place.
 class BoxSet {
 public:
   llvm::ArrayRef<Box> getBoxes() const { return boxes; }
@@ -51,6 +51,8 @@ private:
   llvm::SmallVector<Box, 2> boxes;
   /// How many points lie in them.
   int64_t points = 0;
+  /// No box is wider along the first dimension.
+  int64_t widest = 0;
 };
 
 } // namespace mlir::commir::check

@@ -176,9 +176,13 @@ private:
   LogicalResult merge(RankState &rank, const MemoryBox &target,
                       ArrayRef<Piece> from, ArrayRef<Piece> to, MergeKind kind,
                       bool isLSE);
-  FailureOr<std::shared_ptr<const BoxSet>>
-  unite(RankState &rank, int64_t output, const Box &elements,
-        const std::shared_ptr<const BoxSet> &merged, ArrayRef<Box> boxes);
+  using SharedBoxes = std::shared_ptr<const BoxSet>;
+  /// The unions of sets that had nothing in common. Many elements have merged
+  /// the same, and are given the same.
+  using Unions = std::map<std::pair<SharedBoxes, SharedBoxes>, SharedBoxes>;
+  FailureOr<SharedBoxes> unite(RankState &rank, int64_t output,
+                               const Box &elements, const SharedBoxes &merged,
+                               const SharedBoxes &more, Unions &unions);
   LogicalResult checkIdentity(RankState &rank, const Content &content,
                               double identity, const Twine &where);
   LogicalResult checkPair(RankState &rank, ArrayRef<DimAttr> dims,

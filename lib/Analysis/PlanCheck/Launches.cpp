@@ -167,6 +167,8 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
                                   ArrayRef<SmallVector<Piece>> held) {
   const PlanEvent &event = *rank.event;
   auto launch = cast<LaunchOp>(event.op);
+  Unions unions;
+  SharedBoxes more;
   for (auto [i, region] : llvm::enumerate(event.outputs)) {
     int64_t output = kernel.outputs[i];
     const ResultMeaning &result = meaning.getResult(output);
@@ -175,6 +177,12 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
     if (!added)
       return report(rank) << "has no input along an axis that '"
                           << meaning.getName(output) << "' is merged over";
+    BoxSet boxes;
+    for (Box &box : *added)
+      boxes.add(std::move(box));
+    // Both of a pair are given the same.
+    if (!more || more->getBoxes() != boxes.getBoxes())
+      more = std::make_shared<BoxSet>(std::move(boxes));
     SmallVector<const Segments *> segments;
     for (DimAttr dim : meaning.getDims(output))
       segments.push_back(findDim(dims, dim));
@@ -205,7 +213,8 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
           return report(rank) << "merges what enters once into "
                               << describe(after) << " a second time";
         after.hasOnce |= kernel.entersOnce;
-        auto united = unite(rank, output, positions, after.merged, *added);
+        auto united =
+            unite(rank, output, positions, after.merged, more, unions);
         if (failed(united))
           return failure();
         after.merged = *united;

@@ -21,20 +21,26 @@ LogicalResult Checker::checkIdentity(RankState &rank, const Content &content,
 }
 
 /// What has been merged, with more of it; each unmasked part only once.
-FailureOr<std::shared_ptr<const BoxSet>>
-Checker::unite(RankState &rank, int64_t output, const Box &elements,
-               const std::shared_ptr<const BoxSet> &merged,
-               ArrayRef<Box> boxes) {
+FailureOr<Checker::SharedBoxes> Checker::unite(RankState &rank, int64_t output,
+                                               const Box &elements,
+                                               const SharedBoxes &merged,
+                                               const SharedBoxes &more,
+                                               Unions &unions) {
+  if (auto known = unions.find({merged, more}); known != unions.end())
+    return known->second;
+  bool isDisjoint = true;
   auto united =
       merged ? std::make_shared<BoxSet>(*merged) : std::make_shared<BoxSet>();
   // Of what a launch worked on, a row of a group's results has its own part.
   Box needed = meaning.getNeeded(output, elements);
-  for (const Box &box : boxes) {
+  for (const Box &box : more->getBoxes()) {
     SmallVector<Box> fresh = united->getMissing(box);
     for (const Box &held : united->getNear(box)) {
       std::optional<Box> twice = intersect(held, box);
-      if (twice)
+      if (twice) {
+        isDisjoint = false;
         twice = intersect(*twice, needed);
+      }
       if (!twice || meaning.isMasked(output, elements, *twice))
         continue;
       return report(rank) << "adds " << meaning.describeReduced(output, *twice)
@@ -45,7 +51,10 @@ Checker::unite(RankState &rank, int64_t output, const Box &elements,
     for (Box &part : fresh)
       united->add(std::move(part));
   }
-  return std::shared_ptr<const BoxSet>(united);
+  // What is merged twice may be so for some elements, and not for others.
+  if (isDisjoint)
+    unions[{merged, more}] = united;
+  return SharedBoxes(united);
 }
 
 /// Merges pieces of one region into those of another of the same sizes.
@@ -53,6 +62,7 @@ LogicalResult Checker::merge(RankState &rank, const MemoryBox &target,
                              ArrayRef<Piece> from, ArrayRef<Piece> to,
                              MergeKind kind, bool isLSE) {
   double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
+  Unions unions;
   for (const Piece &source : from) {
     for (const Piece &held : to) {
       std::optional<Box> common = intersect(source.local, held.local);
@@ -83,8 +93,8 @@ LogicalResult Checker::merge(RankState &rank, const MemoryBox &target,
         if (more.buffer != sum.buffer || more.box != sum.box)
           return report(rank)
                  << "merges " << describe(more) << " into " << describe(sum);
-        auto united = unite(rank, sum.buffer, sum.box, sum.merged,
-                            more.merged->getBoxes());
+        auto united =
+            unite(rank, sum.buffer, sum.box, sum.merged, more.merged, unions);
         if (failed(united))
           return failure();
         sum.merged = *united;

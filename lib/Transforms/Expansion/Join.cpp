@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Which kernels of a nest take the pieces of their parts in one launch a step:
-// those whose mask sees the same in runs of pieces, whatever parts meet, and
-// whose operands hold such parts whole. Localization makes the runs.
+// those whose mask sees the same in runs of pieces, whatever parts meet, or
+// sees a band of positions that are dealt one by one, and whose operands hold
+// such parts whole. Localization makes the runs.
 //
 // Partial results that wait may leave out the pieces that see nothing, where
 // some step of a ring makes all of the result, and the steps that make a piece
@@ -102,7 +103,8 @@ void NestExpander::findHome(StoreOp store, size_t result, Waiting &held) {
   AxisAttr stays = program.getAxis(isOfQueries ? queries : keys);
   AxisAttr moves = program.getAxis(isOfQueries ? keys : queries);
   LoopAttr loop = getOnlyShift(moves.getName(), type);
-  if (isOfQueries == type.hasAxis(keys) || !loop)
+  // Of the many pieces that are dealt one by one, next to none is left out.
+  if (isOfQueries == type.hasAxis(keys) || !loop || isDealtOneByOne(stays))
     return;
   ShiftedLoop shifted = describeShift(loop);
   int64_t parts = nest.getParts(stays.getName()), ranks = 1;

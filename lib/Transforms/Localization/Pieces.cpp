@@ -17,9 +17,9 @@
 using namespace mlir;
 using namespace mlir::commir;
 
-Value ProgramLocalizer::openLoop(Value count) {
-  auto loop = scf::ForOp::create(builder, program.getLoc(), constant(0), count,
-                                 constant(1));
+Value ProgramLocalizer::openLoop(Value begin, Value end) {
+  auto loop =
+      scf::ForOp::create(builder, program.getLoc(), begin, end, constant(1));
   builder.setInsertionPointToStart(loop.getBody());
   return loop.getInductionVar();
 }
@@ -61,6 +61,18 @@ static Value getDocumentTable(ProgramOp program, OpBuilder &builder,
     }
     return memref::GetGlobalOp::create(builder, program.getLoc(), type, tried);
   }
+}
+
+std::pair<Value, Value>
+ProgramLocalizer::openDocuments(ArrayRef<int64_t> documents) {
+  Location loc = program.getLoc();
+  Value table = getDocumentTable(program, builder, documents);
+  Value number = openLoop(constant(documents.size() - 1));
+  auto load = [&](Value at) -> Value {
+    Value bound = memref::LoadOp::create(builder, loc, table, at);
+    return builder.fold<arith::IndexCastOp>(loc, builder.getIndexType(), bound);
+  };
+  return {load(number), load(add(number, constant(1)))};
 }
 
 static ArrayRef<DimAttr> getDims(Value tile) {
@@ -108,17 +120,8 @@ LogicalResult ProgramLocalizer::forEachPiece(
     return failure();
 
   Value documentBegin, documentEnd;
-  if (!documents.empty()) {
-    Value table = getDocumentTable(program, builder, documents);
-    Value number = openLoop(constant(documents.size() - 1));
-    auto load = [&](Value at) -> Value {
-      Value bound = memref::LoadOp::create(builder, loc, table, at);
-      return builder.fold<arith::IndexCastOp>(loc, builder.getIndexType(),
-                                              bound);
-    };
-    documentBegin = load(number);
-    documentEnd = load(add(number, constant(1)));
-  }
+  if (!documents.empty())
+    std::tie(documentBegin, documentEnd) = openDocuments(documents);
   // The pieces at hand, and how much of them is in the document.
   llvm::StringMap<Piece> pieces;
   llvm::StringMap<Value> numbers, begins, sizes;
@@ -247,11 +250,16 @@ ProgramLocalizer::fillForPieces(LaunchOp op, ArrayRef<Value> operands,
 }
 
 LogicalResult ProgramLocalizer::convert(LaunchOp op) {
+  StringRef queries = getAxisOf(op, "sq"), keys = getAxisOf(op, "sk");
   if (op->hasAttr("commir.joined"))
-    return convertJoined(op, getAxisOf(op, "sq"), getAxisOf(op, "sk"));
+    return convertJoined(op, queries, keys);
   if (auto madeBy = op->getAttrOfType<DictionaryAttr>("commir.made_by"))
     return convertMergeOfPieces(op, madeBy);
   MaskAttr mask = op.getMask().value_or(MaskAttr());
+  if (mask && !mask.isFull() && takesStripes(op, queries, keys)) {
+    convertStriped(op, queries, keys);
+    return success();
+  }
   // The axes whose positions the mask speaks of.
   llvm::StringSet<> masked;
   if (mask && !mask.isFull())

@@ -8,7 +8,7 @@
 #ifndef LIB_TRANSFORMS_LOCALIZATION_PROGRAMLOCALIZER_H
 #define LIB_TRANSFORMS_LOCALIZATION_PROGRAMLOCALIZER_H
 
-#include "lib/Transforms/LayoutBuilder.h"
+#include "lib/Transforms/Runs.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -63,6 +63,11 @@ private:
   };
   /// An interval of an axis, and where it lies in memory.
   using Piece = LayoutBuilder::Piece;
+  /// A run of what tiles ask for of an axis.
+  struct AxisRun {
+    StringRef axis;
+    RunBuilder::Run run;
+  };
 
   LogicalResult convert(Block &block);
   LogicalResult convert(scf::IfOp op);
@@ -137,12 +142,33 @@ private:
   LogicalResult convertMergeOfPieces(LaunchOp op, DictionaryAttr madeBy);
   /// The part of an axis that the first tile that has one asks for.
   Range findAsked(ArrayRef<Value> operands, StringRef axis);
-  /// A tile without what lies outside of runs: from where in it, and how many.
-  Value takeRun(Value tile,
-                ArrayRef<std::pair<StringRef, std::pair<Value, Value>>> runs);
-  /// Fills what a launch leaves out, if there is some, along an axis.
-  void fillRest(Value output, StringRef axis, Value begin, Value end,
-                FloatAttr identity);
+  static SmallVector<Value> getTilesOf(LaunchOp op);
+  /// Whether the pieces of each tile lie side by side in memory.
+  bool lieTogether(ArrayRef<Value> tiles);
+
+  /// A tile without what lies outside of runs.
+  Value takeRun(Value tile, ArrayRef<AxisRun> runs);
+  void launchRuns(LaunchOp op, const AxisRun &queries, const AxisRun &keys,
+                  MaskAttr mask, DenseBoolArrayAttr overwrite);
+  std::pair<RunBuilder::Run, RunBuilder::Run>
+  launchPieces(LaunchOp op, const Shard &queries, const Shard &keys);
+  /// Launches on two parts of striped(1) axes; gives the runs it took.
+  std::pair<RunBuilder::Run, RunBuilder::Run>
+  launchBand(LaunchOp op, MaskAttr mask, const Shard &queries,
+             RunBuilder::Span queryNumbers, const Shard &keys,
+             RunBuilder::Span keyNumbers, DenseBoolArrayAttr overwrite);
+  /// Runs `body` on the results that a launch overwrites and must write all of,
+  /// with what their merges start from.
+  void forEachOverwritten(LaunchOp op,
+                          function_ref<void(Value, FloatAttr)> body);
+  /// Runs `body` under the condition that `size` is positive.
+  void whenSome(Value size, function_ref<void()> body);
+  /// Whether the keys of a launch are stripes that lie side by side, so that it
+  /// need not run for each pair of pieces.
+  bool takesStripes(LaunchOp op, StringRef queryAxis, StringRef keyAxis);
+  void convertStriped(LaunchOp op, StringRef queryAxis, StringRef keyAxis);
+  void launchOnSeen(LaunchOp op, MaskAttr mask, const AxisRun &queries,
+                    const Shard &keys, RunBuilder::Span document);
   /// Where a piece of what was asked for lies in what is held.
   Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
                        Value number);
@@ -159,8 +185,11 @@ private:
   Value mul(Value a, Value b) {
     return builder.fold<arith::MulIOp>(program.getLoc(), a, b);
   }
-  /// Opens a loop from 0 to `count`, and continues inside.
-  Value openLoop(Value count);
+  /// Opens a loop from `begin` to `end`, and continues inside.
+  Value openLoop(Value begin, Value end);
+  Value openLoop(Value count) { return openLoop(constant(0), count); }
+  /// Opens a loop over the documents of a mask, and gives the positions of one.
+  std::pair<Value, Value> openDocuments(ArrayRef<int64_t> documents);
 
   ProgramOp program;
   MeshOp mesh;

@@ -12,7 +12,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Runs.h"
 #include "dialect/CommIR/KernelSignature.h"
 #include "lib/Transforms/Localization/ProgramLocalizer.h"
 
@@ -21,6 +20,12 @@ using namespace mlir::commir;
 
 static ArrayRef<DimAttr> getDims(Value tile) {
   return cast<TileType>(tile.getType()).getDims();
+}
+
+SmallVector<Value> ProgramLocalizer::getTilesOf(LaunchOp op) {
+  SmallVector<Value> operands(op.getInputs());
+  llvm::append_range(operands, op.getOutputs());
+  return operands;
 }
 
 ProgramLocalizer::Range ProgramLocalizer::findAsked(ArrayRef<Value> operands,
@@ -33,9 +38,14 @@ ProgramLocalizer::Range ProgramLocalizer::findAsked(ArrayRef<Value> operands,
   return {};
 }
 
-Value ProgramLocalizer::takeRun(
-    Value operand,
-    ArrayRef<std::pair<StringRef, std::pair<Value, Value>>> runs) {
+bool ProgramLocalizer::lieTogether(ArrayRef<Value> operands) {
+  return llvm::all_of(operands, [&](Value operand) {
+    return llvm::none_of(tiles.lookup(operand).extents,
+                         [](const Extent &extent) { return extent.inPieces; });
+  });
+}
+
+Value ProgramLocalizer::takeRun(Value operand, ArrayRef<AxisRun> runs) {
   const Tile &tile = tiles[operand];
   if (tile.isEmpty)
     return mapping.lookup(operand);
@@ -44,8 +54,8 @@ Value ProgramLocalizer::takeRun(
     Value offset = extent.offset, size = extent.size;
     for (const auto &[axis, run] : runs)
       if (!dim.isConstant() && dim.getAxis() == axis) {
-        offset = add(offset, run.first);
-        size = run.second;
+        offset = add(offset, run.local);
+        size = run.size;
       }
     offsets.push_back(offset);
     sizes.push_back(size);
@@ -53,67 +63,16 @@ Value ProgramLocalizer::takeRun(
   return makeSubview(tile.frame, offsets, sizes);
 }
 
-void ProgramLocalizer::fillRest(Value output, StringRef axis, Value begin,
-                                Value end, FloatAttr identity) {
-  Location loc = program.getLoc();
-  Value size = sub(end, begin);
-  Value some = builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::sgt, size,
-                                           constant(0));
-  auto branch = scf::IfOp::create(builder, loc, some, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  Value tile = takeRun(output, {{axis, {begin, size}}});
-  FillOp::create(builder, loc, tile, identity);
-}
-
-LogicalResult ProgramLocalizer::convertJoined(LaunchOp op, StringRef queryAxis,
-                                              StringRef keyAxis) {
-  MaskAttr mask = *op.getMask();
-  SmallVector<Value> operands(op.getInputs());
-  llvm::append_range(operands, op.getOutputs());
-  for (Value operand : operands)
-    if (llvm::any_of(tiles.lookup(operand).extents,
-                     [](const Extent &extent) { return extent.inPieces; }))
-      return op.emitOpError() << "takes its pieces together, which do not lie "
-                                 "together in memory";
-  struct Side {
-    StringRef axis;
-    Value whole;
-    SmallVector<Piece> pieces;
-    SmallVector<Value> needed;
-    RunBuilder::Run run = {};
-  } sides[2] = {{queryAxis, {}, {}, {}}, {keyAxis, {}, {}, {}}};
-  RunBuilder runs{builder, op.getLoc()};
-  for (Side &side : sides) {
-    AxisAttr axis = program.getAxis(side.axis);
-    Range asked = findAsked(operands, side.axis);
-    side.whole = layouts.size(axis, asked);
-    for (int64_t i = 0, e = getPieces(axis, asked); i < e; ++i)
-      side.pieces.push_back(layouts.piece(axis, asked, constant(i)));
-    side.needed.resize(side.pieces.size());
-  }
-  auto orElse = [&](Value &held, Value value) {
-    held = held ? builder.fold<arith::OrIOp>(op.getLoc(), held, value) : value;
-  };
-  for (auto [i, queries] : llvm::enumerate(sides[0].pieces)) {
-    for (auto [j, keys] : llvm::enumerate(sides[1].pieces)) {
-      Value seen = runs.sees(mask, queries, keys);
-      orElse(sides[0].needed[i], seen);
-      orElse(sides[1].needed[j], seen);
-    }
-  }
-  SmallVector<std::pair<StringRef, std::pair<Value, Value>>> taken;
-  for (Side &side : sides) {
-    side.run = runs.getRun(side.pieces, side.needed);
-    taken.push_back({side.axis, {side.run.local, side.run.size}});
-  }
-  SmallVector<Value> tilesOfRun, at;
-  for (Value operand : operands)
-    tilesOfRun.push_back(takeRun(operand, taken));
+void ProgramLocalizer::launchRuns(LaunchOp op, const AxisRun &queries,
+                                  const AxisRun &keys, MaskAttr mask,
+                                  DenseBoolArrayAttr overwrite) {
+  SmallVector<Value> taken, at;
+  for (Value operand : getTilesOf(op))
+    taken.push_back(takeRun(operand, {queries, keys}));
   for (auto [letter, position] : llvm::zip(
            KernelSignature::positions(op.getKernel()), op.getPositions())) {
     if (letter.letter == "sq" || letter.letter == "sk") {
-      at.push_back(sides[letter.letter == "sq" ? 0 : 1].run.begin);
+      at.push_back((letter.letter == "sq" ? queries : keys).run.begin);
       continue;
     }
     auto found = positions.find(position);
@@ -122,32 +81,138 @@ LogicalResult ProgramLocalizer::convertJoined(LaunchOp op, StringRef queryAxis,
                      : layouts.begin(found->second.axis, found->second.range,
                                      found->second.divisor));
   }
-  ValueRange all(tilesOfRun);
+  ValueRange all(taken);
   Value scratch = op.getScratch() ? mapping.lookup(op.getScratch()) : Value();
-  auto launch = LaunchOp::create(
-      builder, op.getLoc(), op.getKernelAttr(),
-      all.take_front(op.getInputs().size()),
-      all.drop_front(op.getInputs().size()), at, mask, op.getScaleAttr(),
-      op.getGroupAttr(), op.getImplAttr(), scratch, op.getOverwriteAttr());
+  auto launch = LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
+                                 all.take_front(op.getInputs().size()),
+                                 all.drop_front(op.getInputs().size()), at,
+                                 mask, op.getScaleAttr(), op.getGroupAttr(),
+                                 op.getImplAttr(), scratch, overwrite);
   if (Attribute lane = op->getAttr(kLane))
     launch->setAttr(kLane, lane);
+}
+
+void ProgramLocalizer::forEachOverwritten(
+    LaunchOp op, function_ref<void(Value, FloatAttr)> body) {
   auto leavesOut = op->getAttrOfType<DenseBoolArrayAttr>("commir.leaves_out");
-  for (auto [i, output] : llvm::enumerate(op.getOutputs())) {
-    if (!op.overwrites(i) || tiles[output].isEmpty ||
-        (leavesOut && leavesOut[i]))
-      continue;
-    FloatAttr identity = builder.getF64FloatAttr(
-        KernelSignature::getIdentity(op.getKernel(), i));
-    for (const Side &side : sides) {
-      if (llvm::none_of(getDims(output), [&](DimAttr dim) {
-            return !dim.isConstant() && dim.getAxis() == side.axis;
-          }))
-        continue;
-      Value end = add(side.run.local, side.run.size);
-      fillRest(output, side.axis, constant(0), side.run.local, identity);
-      fillRest(output, side.axis, end, side.whole, identity);
+  for (auto [i, output] : llvm::enumerate(op.getOutputs()))
+    if (op.overwrites(i) && !tiles[output].isEmpty &&
+        !(leavesOut && leavesOut[i]))
+      body(output, builder.getF64FloatAttr(
+                       KernelSignature::getIdentity(op.getKernel(), i)));
+}
+
+void ProgramLocalizer::whenSome(Value size, function_ref<void()> body) {
+  Location loc = program.getLoc();
+  Value some = builder.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::sgt, size,
+                                           constant(0));
+  auto branch = scf::IfOp::create(builder, loc, some, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+/// Launches on those pieces that see one another.
+std::pair<RunBuilder::Run, RunBuilder::Run>
+ProgramLocalizer::launchPieces(LaunchOp op, const Shard &queries,
+                               const Shard &keys) {
+  RunBuilder runs{builder, op.getLoc()};
+  auto getPieces = [&](const Shard &shard) {
+    SmallVector<Piece> pieces;
+    for (int64_t i = 0, e = commir::getPieces(shard.axis, shard.range); i < e;
+         ++i)
+      pieces.push_back(layouts.piece(shard.axis, shard.range, constant(i)));
+    return pieces;
+  };
+  SmallVector<Piece> rows = getPieces(queries), columns = getPieces(keys);
+  SmallVector<Value> rowsNeeded(rows.size()), columnsNeeded(columns.size());
+  auto orElse = [&](Value &held, Value value) {
+    held = held ? builder.fold<arith::OrIOp>(op.getLoc(), held, value) : value;
+  };
+  for (auto [i, row] : llvm::enumerate(rows)) {
+    for (auto [j, column] : llvm::enumerate(columns)) {
+      Value seen = runs.sees(*op.getMask(), row, column);
+      orElse(rowsNeeded[i], seen);
+      orElse(columnsNeeded[j], seen);
     }
   }
+  std::pair<RunBuilder::Run, RunBuilder::Run> taken{
+      runs.getRun(rows, rowsNeeded), runs.getRun(columns, columnsNeeded)};
+  launchRuns(op, {queries.axis.getName(), taken.first},
+             {keys.axis.getName(), taken.second}, *op.getMask(),
+             op.getOverwriteAttr());
+  return taken;
+}
+
+std::pair<RunBuilder::Run, RunBuilder::Run>
+ProgramLocalizer::launchBand(LaunchOp op, MaskAttr within, const Shard &queries,
+                             RunBuilder::Span queryNumbers, const Shard &keys,
+                             RunBuilder::Span keyNumbers,
+                             DenseBoolArrayAttr overwrite) {
+  RunBuilder::Band band = RunBuilder{builder, op.getLoc()}.getBand(
+      within, queries.range, queryNumbers, keys.range, keyNumbers);
+  auto launch = [&](const RunBuilder::Launch &taken) {
+    launchRuns(op, {queries.axis.getName(), taken.queries},
+               {keys.axis.getName(), taken.keys}, taken.mask, overwrite);
+  };
+  const auto &[rows, columns, mask] = band.wide;
+  std::pair<RunBuilder::Run, RunBuilder::Run> taken{rows, columns};
+  if (!band.isWide) {
+    launch(band.wide);
+    return taken;
+  }
+  auto branch = scf::IfOp::create(builder, op.getLoc(), band.isWide,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  launch(band.wide);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  if (band.narrow)
+    launch(*band.narrow);
+  else if (overwrite)
+    forEachOverwritten(op, [&](Value output, FloatAttr identity) {
+      Value tile = takeRun(output, {{queries.axis.getName(), rows},
+                                    {keys.axis.getName(), columns}});
+      FillOp::create(builder, op.getLoc(), tile, identity);
+    });
+  return taken;
+}
+
+LogicalResult ProgramLocalizer::convertJoined(LaunchOp op, StringRef queryAxis,
+                                              StringRef keyAxis) {
+  SmallVector<Value> operands = getTilesOf(op);
+  if (!lieTogether(operands))
+    return op.emitOpError() << "takes its pieces together, which do not lie "
+                               "together in memory";
+  Shard queries{program.getAxis(queryAxis), findAsked(operands, queryAxis)};
+  Shard keys{program.getAxis(keyAxis), findAsked(operands, keyAxis)};
+  auto getAll = [&](const Shard &shard) -> RunBuilder::Span {
+    return {constant(0), layouts.size(shard.axis, shard.range)};
+  };
+  auto [rows, columns] =
+      isDealtOneByOne(queries.axis)
+          ? launchBand(op, *op.getMask(), queries, getAll(queries), keys,
+                       getAll(keys), op.getOverwriteAttr())
+          : launchPieces(op, queries, keys);
+  forEachOverwritten(op, [&](Value output, FloatAttr identity) {
+    auto fillRest = [&](StringRef axis, Value begin, Value end) {
+      RunBuilder::Run rest{{}, begin, sub(end, begin)};
+      whenSome(rest.size, [&] {
+        Value tile = takeRun(output, {{axis, rest}});
+        FillOp::create(builder, op.getLoc(), tile, identity);
+      });
+    };
+    for (const auto &[shard, run] :
+         {std::pair(queries, rows), std::pair(keys, columns)}) {
+      StringRef axis = shard.axis.getName();
+      if (llvm::none_of(getDims(output), [&](DimAttr dim) {
+            return !dim.isConstant() && dim.getAxis() == axis;
+          }))
+        continue;
+      fillRest(axis, constant(0), run.local);
+      fillRest(axis, add(run.local, run.size), getAll(shard).end);
+    }
+  });
   return success();
 }
 
@@ -259,19 +324,15 @@ LogicalResult ProgramLocalizer::convertMergeOfPieces(LaunchOp op,
                                                count.getResult(i % 2)));
   auto branch = scf::IfOp::create(builder, loc, same, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
-  auto whenSome = [&](Value offset, Value size, size_t piece) {
+  auto emitPiece = [&](Value offset, Value size, size_t piece) {
     Value several = count.getResult(2 * piece + 1);
-    auto some = scf::IfOp::create(
-        builder, loc, compare(arith::CmpIPredicate::sgt, several, constant(0)),
-        /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard inside(builder);
-    builder.setInsertionPointToStart(some.thenBlock());
-    emit(offset, size, count.getResult(2 * piece), several);
+    whenSome(several,
+             [&] { emit(offset, size, count.getResult(2 * piece), several); });
   };
   builder.setInsertionPointToStart(branch.thenBlock());
-  whenSome(constant(0), layouts.size(own, asked), 0);
+  emitPiece(constant(0), layouts.size(own, asked), 0);
   builder.setInsertionPointToStart(branch.elseBlock());
   for (auto [i, piece] : llvm::enumerate(pieces))
-    whenSome(piece.local, sub(piece.end, piece.begin), i);
+    emitPiece(piece.local, sub(piece.end, piece.begin), i);
   return success();
 }
