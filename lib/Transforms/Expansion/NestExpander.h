@@ -74,6 +74,7 @@ private:
 
   LogicalResult checkStores();
   LogicalResult checkDivided(StoreOp store);
+  bool isCutLevelByLevel(CutAttr cut);
   bool isMadeInPlace(StoreOp store, int64_t buffer);
   LogicalResult placeOutputs();
   Movement findMovement(int64_t buffer);

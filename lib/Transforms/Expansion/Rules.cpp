@@ -143,6 +143,18 @@ LogicalResult NestExpander::checkStores() {
   return success();
 }
 
+/// Whether a layout cuts an axis on the way to a cut, too, one level more at a
+/// time: bounds that name two parts make six of them, but not three.
+bool NestExpander::isCutLevelByLevel(CutAttr cut) {
+  AxisAttr axis = program.getAxis(cut.getAxis());
+  int64_t parts = 1;
+  return llvm::all_of(getFactors(mesh, cut), [&](Attribute factor) {
+    if (auto level = dyn_cast<StringAttr>(factor))
+      parts *= mesh.getLevelSize(level);
+    return axis.getLayout().getLayout().whyNot(axis.getExtent(), parts).empty();
+  });
+}
+
 /// Whether the loops and the rules of reduction make the shard of an output
 /// that each rank owns, all of it and no more.
 bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
@@ -163,7 +175,8 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
       // R5: the ranks of the level share the sum out, where it lies together.
       if (isShiftedOver(cut.getAxis(), level) ||
           !llvm::is_contained(reduced, level) ||
-          llvm::any_of(getFactors(mesh, cut), llvm::IsaPred<IntegerAttr>))
+          llvm::any_of(getFactors(mesh, cut), llvm::IsaPred<IntegerAttr>) ||
+          !isCutLevelByLevel(cut))
         return false;
     }
     CutAttr made = partial.getCut(cut.getAxis());
