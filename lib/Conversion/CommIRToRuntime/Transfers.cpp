@@ -61,7 +61,8 @@ void FunctionConverter::convert(LeaseMemoryOp op) {
 }
 
 /// Both tiles as rows of bytes: what follows the last dimension that either of
-/// them cuts lies together, and what comes before it is counted in rows.
+/// them cuts lies together, and what comes before it is counted in rows, which
+/// the plan checker has seen to be equally far apart.
 LogicalResult FunctionConverter::convert(PullStartOp op) {
   auto type = cast<MemRefType>(op.getSource().getType());
   auto source =
@@ -78,15 +79,18 @@ LogicalResult FunctionConverter::convert(PullStartOp op) {
     return arith::SelectOp::create(builder, loc, condition, a, b);
   };
   // From the innermost dimension: it joins a row as long as rows of both sides
-  // are side by side; from then on it counts rows.
+  // are side by side; from then on it counts rows. One of a single index is no
+  // distance.
   Value open = arith::ConstantIntOp::create(builder, loc, 1, 1);
   for (int64_t dim = rank; dim-- > 0;) {
     Value size = source.getSizes()[dim];
     Value from = source.getStrides()[dim], to = target.getStrides()[dim];
-    Value joins = arith::AndIOp::create(
-        builder, loc, open,
-        arith::AndIOp::create(builder, loc, isEqual(from, length),
-                              isEqual(to, length)));
+    Value areTogether = arith::AndIOp::create(
+        builder, loc, isEqual(from, length), isEqual(to, length));
+    Value joins =
+        arith::AndIOp::create(builder, loc, open,
+                              arith::OrIOp::create(builder, loc, areTogether,
+                                                   isEqual(size, constant(1))));
     // The first dimension that does not join gives the distance of rows.
     Value first = arith::AndIOp::create(
         builder, loc, open,

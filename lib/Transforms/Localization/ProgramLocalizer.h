@@ -143,6 +143,12 @@ private:
   /// Fills what a launch leaves out, if there is some, along an axis.
   void fillRest(Value output, StringRef axis, Value begin, Value end,
                 FloatAttr identity);
+  /// The dimensions of which one pull takes no more than one index: what it
+  /// reads is rows that are equally far apart.
+  SmallVector<int64_t> getDimsOutsideRows(PullStartOp op);
+  /// A tile at one index of each of some dimensions.
+  Value takeIndices(Value tile, ArrayRef<int64_t> dims,
+                    ArrayRef<Value> indices);
   /// Where a piece of what was asked for lies in what is held.
   Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
                        Value number);
