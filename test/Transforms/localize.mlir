@@ -584,6 +584,62 @@ commir.program @pull_in_two_pieces on @mesh axes(i = 64 zigzag)
 
 // -----
 
+// Of a chunk of positions and a slice of heads, the rows are equally far apart
+// within one batch element: each comes by a pull of its own.
+// CHECK-LABEL: func.func @pull_rows_of_each_batch_element(
+// CHECK: commir.lease.open
+// CHECK: memref.subview %{{.*}}[0, 0, 0, 0] [1, 4, 2, 8]
+// CHECK: %[[FIRST:.*]] = commir.pull.start
+// CHECK: memref.subview %{{.*}}[1, 0, 0, 0] [1, 4, 2, 8]
+// CHECK: %[[SECOND:.*]] = commir.pull.start
+// CHECK: commir.wait %[[FIRST]]
+// CHECK: commir.wait %[[SECOND]]
+// CHECK: commir.lease.close
+commir.mesh @mesh(gpu = 2)
+commir.program @pull_rows_of_each_batch_element on @mesh axes(b = 2, s = 16, h = 6)
+    inputs(%A: !commir.buffer<[b, s, h, 8], f32> inside [s -> gpu]) outputs() {
+  %zero = arith.constant 0 : index
+  %on = arith.constant true
+  %peer = commir.group_rank "gpu"
+  %s = commir.alloc slots 1 placement [] parts {s = 4 : i64, h = 3 : i64} : !commir.buffer<[b, s, h, 8], f32>
+  %lease = commir.lease.open %A on "gpu" : !commir.buffer<[b, s, h, 8], f32>
+  %theirs = commir.lease.memory %lease of %peer : !commir.buffer<[b, s, h, 8], f32>
+  %from = commir.part %theirs [s : %peer of 4, h : %zero of 3] : !commir.buffer<[b, s, h, 8], f32> -> !commir.tile<[b, s, h, 8], f32>
+  %into = commir.part %s [s : %peer of 4, h : %zero of 3] : !commir.buffer<[b, s, h, 8], f32> -> !commir.tile<[b, s, h, 8], f32>
+  %t = commir.pull.start %from into %into of %lease from %peer when %on : !commir.tile<[b, s, h, 8], f32>, !commir.tile<[b, s, h, 8], f32>
+  commir.wait %t
+  commir.lease.close %lease
+}
+
+// -----
+
+// Of many batch elements, one after the other.
+// CHECK-LABEL: func.func @pull_rows_of_many_batch_elements(
+// CHECK: commir.lease.open
+// CHECK: scf.for
+// CHECK:   %[[ROWS:.*]] = commir.pull.start
+// CHECK:   commir.wait %[[ROWS]]
+// CHECK: }
+// CHECK-NOT: commir.wait
+// CHECK: commir.lease.close
+commir.mesh @mesh(gpu = 2)
+commir.program @pull_rows_of_many_batch_elements on @mesh axes(b = 9, s = 16, h = 6)
+    inputs(%A: !commir.buffer<[b, s, h, 8], f32> inside [s -> gpu]) outputs() {
+  %zero = arith.constant 0 : index
+  %on = arith.constant true
+  %peer = commir.group_rank "gpu"
+  %s = commir.alloc slots 1 placement [] parts {s = 4 : i64, h = 3 : i64} : !commir.buffer<[b, s, h, 8], f32>
+  %lease = commir.lease.open %A on "gpu" : !commir.buffer<[b, s, h, 8], f32>
+  %theirs = commir.lease.memory %lease of %peer : !commir.buffer<[b, s, h, 8], f32>
+  %from = commir.part %theirs [s : %peer of 4, h : %zero of 3] : !commir.buffer<[b, s, h, 8], f32> -> !commir.tile<[b, s, h, 8], f32>
+  %into = commir.part %s [s : %peer of 4, h : %zero of 3] : !commir.buffer<[b, s, h, 8], f32> -> !commir.tile<[b, s, h, 8], f32>
+  %t = commir.pull.start %from into %into of %lease from %peer when %on : !commir.tile<[b, s, h, 8], f32>, !commir.tile<[b, s, h, 8], f32>
+  commir.wait %t
+  commir.lease.close %lease
+}
+
+// -----
+
 // Many pieces come one after the other.
 // CHECK-LABEL: func.func @pull_in_many_pieces(
 // CHECK: commir.lease.open

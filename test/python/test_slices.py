@@ -237,3 +237,24 @@ def test_results_that_travel_are_brought_where_they_live(case, mesh, results):
 def test_zigzag_parts_are_pulled_in_chunks(mesh, chunks):
     program = attention(layout={"sq": "zigzag", "sk": "zigzag"})
     check(program, mesh, f"parallelize(sq, gpu); shift(sk, by=sq, reads=pull, chunks={chunks})")
+
+
+CHUNKS_OF_SLICES = "shift({}, reads=pull, results=fetch, offset=1, chunks=2)"
+
+
+# Chunks of a few positions, of one, and of none.
+@pytest.mark.parametrize(("sk", "b"), [(14, 2), (5, 7), (4, 2), (2, 7)])
+@pytest.mark.parametrize("layout", ["block", "zigzag"])
+@pytest.mark.parametrize("mesh", ONE_LEVEL)
+def test_chunks_of_slices_of_a_batch_are_pulled(mesh, layout, sk, b):
+    program = attention(b=b, h=3, sq=5, sk=sk, layout={"sk": layout})
+    ring = CHUNKS_OF_SLICES.format("sk, by=sq")
+    check(program, mesh, f"tile(h, [1, 2]); parallelize(sq, gpu); {ring}")
+
+
+@pytest.mark.parametrize("b", [2, 7])
+@pytest.mark.parametrize("mesh", ONE_LEVEL)
+def test_chunks_of_slices_of_results_are_fetched(mesh, b):
+    ring = CHUNKS_OF_SLICES.format("sq, by=sk")
+    recipe = f"tile(h, 2); parallelize(sk, gpu); shard(dQ, sq, gpu); {ring}"
+    check(backward(b=b, group=2), mesh, recipe)

@@ -144,7 +144,7 @@ LogicalResult FunctionConverter::convert(Operation &op) {
   if (auto memory = dyn_cast<LeaseMemoryOp>(op))
     return convert(memory), success();
   if (auto pull = dyn_cast<PullStartOp>(op))
-    return convert(pull), success();
+    return convert(pull);
   if (auto close = dyn_cast<LeaseCloseOp>(op)) {
     callChecked("mercury_rt_lease_close",
                 {context, tokens.lookup(close.getLease())});

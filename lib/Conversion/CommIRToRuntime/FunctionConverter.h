@@ -37,7 +37,7 @@ private:
   FailureOr<Value> getElementType(Operation &op, Value tile);
   void convert(LeaseOpenOp op);
   void convert(LeaseMemoryOp op);
-  void convert(PullStartOp op);
+  LogicalResult convert(PullStartOp op);
   SmallVector<Value> loopOver(Value tile, int64_t dims);
   Value getBits(Value tile);
   LogicalResult convert(CopyOp op);

@@ -59,3 +59,64 @@ void FunctionConverter::convert(LeaseMemoryOp op) {
   op.getMemory().replaceAllUsesWith(
       makeMemory(LLVM::LoadOp::create(builder, loc, pointer, slot)));
 }
+
+/// Both tiles as rows of bytes: what follows the last dimension that either of
+/// them cuts lies together, and what comes before it is counted in rows, which
+/// the plan checker has seen to be equally far apart.
+LogicalResult FunctionConverter::convert(PullStartOp op) {
+  auto type = cast<MemRefType>(op.getSource().getType());
+  auto source =
+      memref::ExtractStridedMetadataOp::create(builder, loc, op.getSource());
+  auto target =
+      memref::ExtractStridedMetadataOp::create(builder, loc, op.getTarget());
+  int64_t rank = type.getRank();
+  Value rows = constant(1), length = constant(1);
+  Value fromPitch = constant(0), toPitch = constant(0);
+  auto isEqual = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+  };
+  auto choose = [&](Value condition, Value a, Value b) -> Value {
+    return arith::SelectOp::create(builder, loc, condition, a, b);
+  };
+  // From the innermost dimension: it joins a row as long as rows of both sides
+  // are side by side; from then on it counts rows. One of a single index is no
+  // distance.
+  Value open = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  for (int64_t dim = rank; dim-- > 0;) {
+    Value size = source.getSizes()[dim];
+    Value from = source.getStrides()[dim], to = target.getStrides()[dim];
+    Value areTogether = arith::AndIOp::create(
+        builder, loc, isEqual(from, length), isEqual(to, length));
+    Value joins =
+        arith::AndIOp::create(builder, loc, open,
+                              arith::OrIOp::create(builder, loc, areTogether,
+                                                   isEqual(size, constant(1))));
+    // The first dimension that does not join gives the distance of rows.
+    Value first = arith::AndIOp::create(
+        builder, loc, open,
+        arith::XOrIOp::create(
+            builder, loc, joins,
+            arith::ConstantIntOp::create(builder, loc, 1, 1)));
+    fromPitch = choose(first, from, fromPitch);
+    toPitch = choose(first, to, toPitch);
+    rows = choose(joins, rows, arith::MulIOp::create(builder, loc, rows, size));
+    length = choose(joins, arith::MulIOp::create(builder, loc, length, size),
+                    length);
+    open = joins;
+  }
+  Value bytes = constant(type.getElementTypeBitWidth() / 8);
+  auto inBytes = [&](Value elements) {
+    return toI64(arith::MulIOp::create(builder, loc, elements, bytes));
+  };
+  LLVM::StoreOp::create(builder, loc, constant64(0), tokenSlot);
+  auto guarded = scf::IfOp::create(builder, loc, op.getWhen(), false);
+  builder.setInsertionPointToStart(guarded.thenBlock());
+  callChecked("mercury_rt_pull_start",
+              {context, tokens.lookup(op.getLease()), toI64(op.getPeer()),
+               getPointer(op.getSource()), inBytes(fromPitch),
+               getPointer(op.getTarget()), inBytes(toPitch), inBytes(length),
+               toI64(rows), tokenSlot});
+  builder.setInsertionPointAfter(guarded);
+  tokens[op.getToken()] = LLVM::LoadOp::create(builder, loc, i64, tokenSlot);
+  return success();
+}

@@ -169,6 +169,12 @@ private:
   void convertStriped(LaunchOp op, StringRef queryAxis, StringRef keyAxis);
   void launchOnSeen(LaunchOp op, MaskAttr mask, const AxisRun &queries,
                     const Shard &keys, RunBuilder::Span document);
+  /// The dimensions of which one pull takes no more than one index: what it
+  /// reads is rows that are equally far apart.
+  SmallVector<int64_t> getDimsOutsideRows(PullStartOp op);
+  /// A tile at one index of each of some dimensions.
+  Value takeIndices(Value tile, ArrayRef<int64_t> dims,
+                    ArrayRef<Value> indices);
   /// Where a piece of what was asked for lies in what is held.
   Value getLocalOffset(AxisAttr axis, const Extent &extent, const Piece &piece,
                        Value number);

@@ -5,60 +5,128 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A pull copies rows that lie together, so a tile in pieces is pulled by one
-// for each piece. A few of them are under way at once, each with its token;
-// many come one after the other.
+// A pull copies rows of bytes that are equally far apart on either side. So a
+// tile in pieces is pulled by one for each piece, and one that leaves out some
+// of two dimensions by one for each index of those outside of both:
+//
+//   [b, sq, h, 8], a chunk of sq and a slice of h: a row is the slice of one
+//   position, the rows of one b are as far apart as positions, but the first
+//   of the next b is farther.
+//
+// A few pulls are under way at once, each with its token; many come one after
+// the other.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Localization/ProgramLocalizer.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::commir;
 
-/// The most pieces whose pulls become ops of their own: the plan's text shall
-/// not grow with the ranks, and a tile of a zigzag axis has two.
-static constexpr int64_t kPiecesAtOnce = 4;
+/// The most pulls of one tile that become ops of their own: the plan's text
+/// shall not grow with the ranks, and a tile of a zigzag axis has two pieces.
+static constexpr int64_t kPullsAtOnce = 4;
+
+SmallVector<int64_t> ProgramLocalizer::getDimsOutsideRows(PullStartOp op) {
+  const Tile &source = tiles[op.getSource()], &target = tiles[op.getTarget()];
+  if (source.isEmpty || target.isEmpty)
+    return {};
+  auto isOne = [&](int64_t dim) {
+    return isConstantIntValue(source.extents[dim].size, 1);
+  };
+  // Outwards: what follows without a gap joins the row, the first dimension
+  // behind a gap counts rows, and at the next gap the rows end.
+  int64_t dim = source.extents.size();
+  bool countsRows = false;
+  for (bool hasGap = false; dim > 0; --dim) {
+    const Extent &from = source.extents[dim - 1], &to = target.extents[dim - 1];
+    if (hasGap && !isOne(dim - 1)) {
+      if (countsRows)
+        break;
+      countsRows = true;
+      hasGap = false;
+    }
+    hasGap |= !from.whole || !to.whole;
+  }
+  SmallVector<int64_t> outside;
+  for (int64_t outer = 0; outer < dim; ++outer)
+    if (!isOne(outer))
+      outside.push_back(outer);
+  return outside;
+}
+
+Value ProgramLocalizer::takeIndices(Value tile, ArrayRef<int64_t> dims,
+                                    ArrayRef<Value> indices) {
+  SmallVector<Value> offsets, sizes;
+  int64_t rank = cast<MemRefType>(tile.getType()).getRank();
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    const int64_t *found = llvm::find(dims, dim);
+    bool isTaken = found != dims.end();
+    offsets.push_back(isTaken ? indices[found - dims.begin()] : constant(0));
+    sizes.push_back(isTaken ? constant(1)
+                            : builder.fold<memref::DimOp>(program.getLoc(),
+                                                          tile, constant(dim)));
+  }
+  return makeSubview(tile, offsets, sizes);
+}
 
 LogicalResult ProgramLocalizer::convert(PullStartOp op) {
   SmallVector<Value> operands{op.getSource(), op.getTarget()};
-  bool inPieces = llvm::any_of(operands, [&](Value operand) {
-    return llvm::any_of(tiles[operand].extents,
-                        [](const Extent &extent) { return extent.inPieces; });
-  });
-  if (!inPieces) {
-    builder.clone(*op, mapping);
-    return success();
-  }
   auto axes = getAxesInPieces(op, operands, {}, /*isDocuments=*/false);
   if (failed(axes))
     return failure();
-  int64_t pieces = 1;
+  SmallVector<int64_t> outside = getDimsOutsideRows(op);
+  if (axes->empty() && outside.empty()) {
+    builder.clone(*op, mapping);
+    return success();
+  }
+  // How many pieces, and indices outside of rows, there are of each kind; 0 if
+  // that is not known.
+  SmallVector<int64_t> counts;
   for (auto &[axis, range] : *axes)
-    pieces *= getPieces(axis, range);
-  SmallVector<Value> &tokens = tokensOfPieces[op.getToken()];
-  auto pull = [&](ArrayRef<Value> found) {
+    counts.push_back(getPieces(axis, range));
+  for (int64_t dim : outside) {
+    const Extent &extent = tiles[op.getSource()].extents[dim];
+    auto size = getConstantIntValue(extent.size);
+    counts.push_back(size && !extent.inPieces ? *size : 0);
+  }
+  int64_t pulls = 1;
+  for (int64_t count : counts)
+    pulls *= count;
+  auto pull = [&](ArrayRef<Value> found, ArrayRef<Value> indices) {
     IRMapping map = mapping;
-    map.map(operands, found);
-    return cast<PullStartOp>(builder.clone(*op, map));
+    for (auto [operand, tile] : llvm::zip_equal(operands, found))
+      map.map(operand,
+              outside.empty() ? tile : takeIndices(tile, outside, indices));
+    return cast<PullStartOp>(builder.clone(*op, map)).getToken();
   };
-  if (pieces > kPiecesAtOnce)
+  SmallVector<Value> &tokens = tokensOfPieces[op.getToken()];
+  if (pulls == 0 || pulls > kPullsAtOnce)
     return forEachPiece(
         op, operands, {}, {}, [&](ArrayRef<Value> found, auto &) {
-          PullStartOp start = pull(found);
-          WaitOp::create(builder, op.getLoc(), start.getToken());
+          OpBuilder::InsertionGuard guard(builder);
+          SmallVector<Value> indices;
+          for (int64_t dim : outside)
+            indices.push_back(openLoop(builder.fold<memref::DimOp>(
+                op.getLoc(), found.front(), constant(dim))));
+          WaitOp::create(builder, op.getLoc(), pull(found, indices));
         });
-  for (int64_t piece = 0; piece < pieces; ++piece) {
+  for (int64_t number = 0; number < pulls; ++number) {
     SmallVector<int64_t> numbers;
-    int64_t rest = piece;
-    for (auto &[axis, range] : *axes) {
-      numbers.push_back(rest % getPieces(axis, range));
-      rest /= getPieces(axis, range);
+    SmallVector<Value> indices;
+    int64_t rest = number;
+    for (auto [i, count] : llvm::enumerate(counts)) {
+      if (i < axes->size())
+        numbers.push_back(rest % count);
+      else
+        indices.push_back(constant(rest % count));
+      rest /= count;
     }
     LogicalResult result = forEachPiece(
         op, operands, {}, {},
         [&](ArrayRef<Value> found, auto &) {
-          tokens.push_back(pull(found).getToken());
+          tokens.push_back(pull(found, indices));
         },
         numbers);
     if (failed(result))
