@@ -121,6 +121,13 @@ FOUND = {
         mc.Mesh(gpu=2),
         "parallelize(sq, gpu)",
     ),
+    "a sink beside a piece of rows that see nothing": (
+        lambda: mc.programs.attention(
+            h=2, sq=7, sk=9, mask=mc.causal(offset=-3), layout={"sq": "zigzag"}, **SINK
+        ),
+        mc.Mesh(gpu=3),
+        "parallelize(sq, gpu)",
+    ),
 }
 
 

@@ -157,3 +157,52 @@ func.func @sink_by_heads(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes
   %s = commir.status
   return %s : i32
 }
+
+// Row 0 sees no key, and no launch makes it: what enters once says where it is.
+commir.program @later.source on @one axes(b = 1, h = 2, sq = 2, sk = 1)
+    inputs(%Q: !commir.buffer<[b, sq, h, 1], f32> at [], %K: !commir.buffer<[b, sk, h, 1], f32> at [],
+           %V: !commir.buffer<[b, sk, h, 1], f32> at [], %SINK: !commir.buffer<[h], f32> at [])
+    outputs(%O: !commir.buffer<[b, sq, h, 1], f32> at [], %LSE: !commir.buffer<[b, h, sq], f32> at []) attributes {commir.is_source} {
+  commir.for b, h, sq, sk {
+    %q = commir.load %Q : !commir.buffer<[b, sq, h, 1], f32>
+    %k = commir.load %K : !commir.buffer<[b, sk, h, 1], f32>
+    %v = commir.load %V : !commir.buffer<[b, sk, h, 1], f32>
+    %sink = commir.load %SINK : !commir.buffer<[h], f32>
+    %o, %l = commir.kernel "attention_fwd"(%q, %k, %v) mask(causal(-1))
+        : (!commir.tile<[b, sq, h, 1], f32>, !commir.tile<[b, sk, h, 1], f32>, !commir.tile<[b, sk, h, 1], f32>)
+        -> (!commir.tile<[b, sq, h, 1], f32>, !commir.tile<[b, h, sq], f32>)
+    %so, %sl = commir.kernel "softmax_sink"(%sink)
+        : (!commir.tile<[h], f32>) -> (!commir.tile<[b, sq, h, 1], f32>, !commir.tile<[b, h, sq], f32>)
+    commir.store %o, %l to %O, %LSE merge(softmax) over(sk) once(%so, %sl : !commir.tile<[b, sq, h, 1], f32>, !commir.tile<[b, h, sq], f32>)
+        : !commir.tile<[b, sq, h, 1], f32>, !commir.tile<[b, h, sq], f32>
+        to !commir.buffer<[b, sq, h, 1], f32>, !commir.buffer<[b, h, sq], f32>
+  }
+}
+
+func.func @beside_rows_that_see_nothing(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 33280, commir.mesh = @one, commir.source = @later.source} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %arena = commir.memory local : memref<?xi8>
+  %Q = commir.memory argument 0 : memref<?xi8>
+  %K = commir.memory argument 1 : memref<?xi8>
+  %V = commir.memory argument 2 : memref<?xi8>
+  %SINK = commir.memory argument 3 : memref<?xi8>
+  %O = commir.memory argument 4 : memref<?xi8>
+  %LSE = commir.memory argument 5 : memref<?xi8>
+  %q = memref.view %Q[%c8][] : memref<?xi8> to memref<1x1x2x1xf32>
+  %k = memref.view %K[%c0][] : memref<?xi8> to memref<1x1x2x1xf32>
+  %v = memref.view %V[%c0][] : memref<?xi8> to memref<1x1x2x1xf32>
+  %o = memref.view %O[%c0][] : memref<?xi8> to memref<1x2x2x1xf32>
+  %l = memref.view %LSE[%c0][] : memref<?xi8> to memref<1x2x2xf32>
+  %sink = memref.view %SINK[%c0][] : memref<?xi8> to memref<2xf32>
+  %scratch = memref.view %arena[%c0][] : memref<?xi8> to memref<8320xf32>
+  commir.fill %o with 0.0 : memref<1x2x2x1xf32>
+  commir.fill %l with 0xFFF0000000000000 : memref<1x2x2xf32>
+  %o1 = memref.view %O[%c8][] : memref<?xi8> to memref<1x1x2x1xf32>
+  %l1 = memref.subview %l[0, 0, 1] [1, 2, 1] [1, 1, 1] : memref<1x2x2xf32> to memref<1x2x1xf32, strided<[4, 2, 1], offset: 1>>
+  commir.launch "attention_fwd" ins(%q, %k, %v : memref<1x1x2x1xf32>, memref<1x1x2x1xf32>, memref<1x1x2x1xf32>) outs(%o1, %l1 : memref<1x1x2x1xf32>, memref<1x2x1xf32, strided<[4, 2, 1], offset: 1>>) at(%c1, %c0, %c0, %c0) scratch(%scratch : memref<8320xf32>) mask(causal(-1))
+  commir.launch "softmax_sink" ins(%sink : memref<2xf32>) outs(%o, %l : memref<1x2x2x1xf32>, memref<1x2x2xf32>) at()
+  %s = commir.status
+  return %s : i32
+}

@@ -132,12 +132,24 @@ LogicalResult Checker::mergeSum(RankState &rank) {
   return merge(rank, target, from, to, MergeKind::Sum, /*isLSE=*/false);
 }
 
-/// The weights of a pair's output are those of its log-sum-exp: both must have
-/// merged the same. Dimensions of the same name run along the same indices.
+/// The weights of a pair's output are those of its log-sum-exp: both must be of
+/// the same rows, and have merged the same. Dimensions of the same name run
+/// along the same indices.
 LogicalResult Checker::checkPair(RankState &rank, ArrayRef<DimAttr> dims,
                                  ArrayRef<Piece> pieces,
                                  ArrayRef<DimAttr> otherDims,
                                  ArrayRef<Piece> others) {
+  auto getShift = [](const Piece &piece, size_t dim) {
+    return piece.content.box[dim].begin - piece.local[dim].begin;
+  };
+  auto isBeside = [&](const Piece &piece, const Piece &other) {
+    for (auto [i, dim] : llvm::enumerate(dims))
+      for (auto [j, otherDim] : llvm::enumerate(otherDims))
+        if (dim == otherDim && !dim.isConstant() &&
+            getShift(piece, i) != getShift(other, j))
+          return false;
+    return true;
+  };
   auto meets = [&](const Piece &piece, const Piece &other) {
     for (auto [dim, interval] : llvm::zip(dims, piece.local))
       for (auto [otherDim, range] : llvm::zip(otherDims, other.local))
@@ -149,13 +161,17 @@ LogicalResult Checker::checkPair(RankState &rank, ArrayRef<DimAttr> dims,
   for (const Piece &piece : pieces) {
     for (const Piece &other : others) {
       const Content &one = piece.content, &two = other.content;
-      if (!meets(piece, other) || (one.isFilled() && two.isFilled()) ||
-          (one.kind == two.kind && one.hasOnce == two.hasOnce &&
-           (one.merged == two.merged || *one.merged == *two.merged)))
+      if (!meets(piece, other) || (one.isFilled() && two.isFilled()))
         continue;
-      return report(rank) << "uses a softmax pair of which one, "
-                          << describe(one) << ", has merged other parts than "
-                          << "the other, " << describe(two);
+      if (one.kind != two.kind || one.hasOnce != two.hasOnce ||
+          (one.merged != two.merged && !(*one.merged == *two.merged)))
+        return report(rank) << "uses a softmax pair of which one, "
+                            << describe(one) << ", has merged other parts than "
+                            << "the other, " << describe(two);
+      if (!isBeside(piece, other))
+        return report(rank) << "uses a softmax pair of which one, "
+                            << describe(one) << ", is of other rows than "
+                            << "the other, " << describe(two);
     }
   }
   return success();
@@ -170,10 +186,18 @@ static int64_t getOutput(ArrayRef<Piece> pieces) {
 }
 
 /// Merges a softmax pair into another: both must be pairs of the program, and
-/// each have merged the same.
+/// each of the same rows and have merged the same.
 LogicalResult Checker::mergePair(RankState &rank, const MemoryBox (&targets)[2],
                                  const SmallVector<Piece> (&from)[2],
                                  const SmallVector<Piece> (&to)[2]) {
+  // The kernels walk (o[b, s, h, dv], lse[b, h, s]) by the sizes of o.
+  ArrayRef<int64_t> o = targets[0].sizes, lse = targets[1].sizes;
+  if (o.size() != 4 || lse.size() != 3 || o[0] != lse[0] || o[1] != lse[2] ||
+      o[2] != lse[1])
+    return report(rank) << "merges a softmax pair of tiles that are not of the "
+                           "same rows, "
+                        << describe(targets[0]) << " and "
+                        << describe(targets[1]);
   for (const SmallVector<Piece> *pair : {from, to}) {
     int64_t output = getOutput(pair[0]), other = getOutput(pair[1]);
     if (output < 0 && other < 0)

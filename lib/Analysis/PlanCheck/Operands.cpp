@@ -136,10 +136,35 @@ LogicalResult Checker::readOperands(RankState &rank,
   return success();
 }
 
+/// Where the `size` indices of a tile are, of which something was merged into
+/// the `known` ones: all where these say, or along the shard from there on.
+static Segments runAlong(const Segments &known, const Segments &shard,
+                         int64_t size) {
+  if (getLength(known) == size)
+    return known;
+  int64_t start = 0;
+  for (const Segment &held : shard) {
+    if (known.empty())
+      break;
+    int64_t ahead = known.front().first - held.first;
+    if (ahead >= 0 && ahead < held.local.size())
+      start = held.local.begin + ahead - known.front().local.begin;
+  }
+  Segments tile;
+  for (const Segment &held : shard) {
+    Interval local{std::max(held.local.begin, start),
+                   std::min(held.local.end, start + size)};
+    if (local.size() > 0)
+      tile.push_back({{local.begin - start, local.end - start},
+                      held.first + local.begin - held.local.begin});
+  }
+  return tile;
+}
+
 /// What enters once has no iterations: along the dimensions that its inputs
 /// lack it is the same everywhere, so it is where its results are. Where
-/// nothing was merged into these, no place is wrong, and they are taken to be
-/// the rank's shard. What it is contracted over must be there whole.
+/// nothing was merged into these, no place is wrong, and they are taken to lie
+/// as the rank's shard does. What it is contracted over must be there whole.
 LogicalResult Checker::placeResults(RankState &rank,
                                     const KernelMeaning &kernel,
                                     ArrayRef<SmallVector<Piece>> held,
@@ -173,8 +198,7 @@ LogicalResult Checker::placeResults(RankState &rank,
           piece.content.box.size() == names.size())
         partial.push_back(piece);
     auto segments = getSegments(partial, names.size());
-    if (partial.empty())
-      segments = meaning.getShard(trace, rank.getRank(), output);
+    auto shard = meaning.getShard(trace, rank.getRank(), output);
     if (!segments)
       return report(rank) << "its result " << i
                           << " is in pieces that are no tile of '"
@@ -185,10 +209,11 @@ LogicalResult Checker::placeResults(RankState &rank,
       Segments where = (*segments)[at];
       if (dim.isConstant())
         where = {{{0, dim.getValue()}, 0}};
+      int64_t size = rank.event->outputs[i].sizes[at];
       const Segments *known = findDim(found, dim);
       if (!known)
-        found.emplace_back(dim, where);
-      else if (*known != where)
+        found.emplace_back(dim, runAlong(where, shard[at], size));
+      else if (getLength(where) == size && *known != where)
         return report(rank)
                << "its results hold '" << check::describe(dim) << "' "
                << check::describe(*known) << " and " << check::describe(where);
