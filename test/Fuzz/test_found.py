@@ -112,7 +112,9 @@ FOUND = {
         "shift(sq, by=sk, offset=1); shift(h, by=sk, offset=1, reads=pull)",
     ),
     "bounds that an outer level alone does not cut, where sums are shared out": (
-        lambda: mc.programs.matmul(m=7, n=6, depth=9, dtype="f32", layout={"i": "bounds[0, 3, 7]"}),
+        lambda: mc.programs.matmul(
+            m=7, n=6, depth=9, dtype="f32", layout={"i": "bounds[0, 3, 7]"}
+        ),
         mc.Mesh(node=3, gpu=2),
         "parallelize(k, [node, gpu]); shard(C, i, [node, gpu])",
     ),

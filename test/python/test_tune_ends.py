@@ -238,7 +238,15 @@ def test_tune_from_the_shell(monkeypatch, tmp_path):
         assert message in failed.output
 
 
-def test_an_interrupt_of_the_shell_ends_with_the_best_so_far(tmp_path):
+@pytest.fixture
+def listening():
+    """Let Ctrl-C reach the tests: a shell's background jobs ignore it, and their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_of_the_shell_ends_with_the_best_so_far(tmp_path, listening):
     code = (
         "import os, signal, sys; from mercury.cli import main\n"
         "from mercury.tuner.search import Search\n"
@@ -285,14 +293,14 @@ def press_at(point, how):
 
 
 @pytest.mark.parametrize("point", [0, 1, 2, 5, 11])
-def test_an_interrupt_that_comes_in_a_destructor_is_not_lost(point):
+def test_an_interrupt_that_comes_in_a_destructor_is_not_lost(point, listening):
     best = tune(progress=press_at(point, Presses), options=WHOLE)
     assert best.ended == "stopped"
     assert best.counts.seen == point + 1
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_interrupt_ends_at_once():
+def test_a_second_interrupt_ends_at_once(listening):
     def twice():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
