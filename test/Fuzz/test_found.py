@@ -118,6 +118,20 @@ FOUND = {
         mc.Mesh(node=3, gpu=2),
         "parallelize(k, [node, gpu]); shard(C, i, [node, gpu])",
     ),
+    "a sink beside stripes that see nothing, of results that move to their owners": (
+        lambda: mc.programs.attention(
+            h=3,
+            sq=18,
+            sk=7,
+            mask=mc.window(1, 3),
+            layout={"sq": "striped(3)", "sk": "striped(1)"},
+            **SINK,
+        ),
+        mc.Mesh(node=3, gpu=3),
+        "parallelize(sk, node); shard(O, sq, node); shard(LSE, sq, node); "
+        "shift(sq, by=sk, direction=-1, offset=-1, reads=pull, results=deliver)",
+        {"O": {"h": "gpu"}},
+    ),
     "a sink of several heads without keys": (
         lambda: mc.programs.attention(b=2, h=3, sq=5, sk=0, **SINK),
         mc.Mesh(gpu=2),

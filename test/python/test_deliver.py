@@ -165,3 +165,14 @@ def test_every_rank_works_on_the_same_rounded_keys():
     inputs["Q"] = np.repeat(drawn.standard_normal((1, 1, 1, 4), np.float32), 3, axis=1)
     out = plan.gather(plan.run(plan.scatter(**inputs)))["O"]
     assert np.abs(out - out[:, :1]).max() < 1e-6 < np.abs(out).max()
+
+
+@pytest.mark.parametrize("results", ["deliver", "fetch"])
+def test_chunks_that_cut_a_group_of_heads_are_refused(results):
+    program = mc.programs.attention_backward(h=4, group=2, sq=5, sk=6, d=2, dtype="f32")
+    schedule = mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("sk", "gpu")
+    schedule.shard("dQ", "h", "gpu").shift(
+        "h", by="sk", offset=1, reads="pull", results=results, chunks=2
+    )
+    with pytest.raises(mc.CompileError, match="axis 'h' is cut within the groups of 'h/2'"):
+        schedule.compile()

@@ -121,6 +121,17 @@ def test_what_is_not_exchanged_in_slices_is_refused(case):
         schedule(program(), mc.Mesh(gpu=2), recipe).compile()
 
 
+def test_shards_that_meet_no_slice_are_refused():
+    made = mc.programs.matmul(m=9, n=5, depth=4, dtype="f32")
+    base = mc.Schedule(made, mc.Mesh(gpu=2), {"A": {"k": "gpu"}})
+    recipe = "tile(i, 2); replicate(A, gpu); parallelize(k, gpu); overlap(i_outer)"
+    with pytest.raises(MercuryError, match="'A' is to be whole where the loops over 'k' run"):
+        base.apply(recipe).compile()
+    shared = mc.Schedule(program(group=2), mc.Mesh(gpu=3), {"V": {"h": "gpu"}})
+    with pytest.raises(MercuryError, match="'V' has shards that share positions of 'h/2'"):
+        shared.apply("tile(b, 2); overlap(b_outer)").compile()
+
+
 def test_at_most_eight_ranks_read_each_other_at_once():
     with pytest.raises(MercuryError, match="exchanged by 9 ranks, and at most 8"):
         schedule(program(b=18), mc.Mesh(gpu=9), BATCHES).compile()

@@ -245,8 +245,22 @@ static SmallVector<int64_t> getHeldShards(const PlanTrace &trace, int64_t rank,
 SmallVector<Segments> Meaning::getShard(const PlanTrace &trace, int64_t rank,
                                         int64_t buffer) const {
   BindingAttr binding = ProgramOp(program).getBinding(buffer);
-  PlacementAttr placement =
-      binding.getBoundary() ? binding.getBoundary() : binding.getInside();
+  return getPlaced(trace, rank, buffer,
+                   binding.getBoundary() ? binding.getBoundary()
+                                         : binding.getInside());
+}
+
+SmallVector<Segments> Meaning::getInside(const PlanTrace &trace, int64_t rank,
+                                         int64_t buffer) const {
+  BindingAttr binding = ProgramOp(program).getBinding(buffer);
+  return getPlaced(trace, rank, buffer,
+                   binding.getInside() ? binding.getInside()
+                                       : binding.getBoundary());
+}
+
+SmallVector<Segments> Meaning::getPlaced(const PlanTrace &trace, int64_t rank,
+                                         int64_t buffer,
+                                         PlacementAttr placement) const {
   SmallVector<Segments> shard;
   for (DimAttr dim : dims[buffer]) {
     SmallVector<Interval> held;

@@ -164,7 +164,8 @@ static Segments runAlong(const Segments &known, const Segments &shard,
 /// What enters once has no iterations: along the dimensions that its inputs
 /// lack it is the same everywhere, so it is where its results are. Where
 /// nothing was merged into these, no place is wrong, and they are taken to lie
-/// as the rank's shard does. What it is contracted over must be there whole.
+/// as the rank's part inside of the loops does. What it is contracted over must
+/// be there whole.
 LogicalResult Checker::placeResults(RankState &rank,
                                     const KernelMeaning &kernel,
                                     ArrayRef<SmallVector<Piece>> held,
@@ -198,7 +199,7 @@ LogicalResult Checker::placeResults(RankState &rank,
           piece.content.box.size() == names.size())
         partial.push_back(piece);
     auto segments = getSegments(partial, names.size());
-    auto shard = meaning.getShard(trace, rank.getRank(), output);
+    auto shard = meaning.getInside(trace, rank.getRank(), output);
     if (!segments)
       return report(rank) << "its result " << i
                           << " is in pieces that are no tile of '"

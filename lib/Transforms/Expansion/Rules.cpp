@@ -67,6 +67,10 @@ bool mlir::commir::cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
   AxisAttr axis = program.getAxis(dim.getAxis());
   Layout layout = axis.getLayout().getLayout();
   int64_t parts = nest.getParts(dim.getAxis());
+  // Chunks of what moves are parts, too.
+  for (LoopAttr loop : nest.getLoops().getAsRange<LoopAttr>())
+    if (loop.getShift() && loop.isOver(dim.getAxis()))
+      parts *= loop.getShift().getChunks();
   for (int64_t part = 0; part < parts; ++part)
     for (Interval i : layout.shard(axis.getExtent(), parts, part))
       if (i.begin % dim.getDivisor() != 0 || i.end % dim.getDivisor() != 0)
