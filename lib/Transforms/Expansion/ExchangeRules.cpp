@@ -58,17 +58,6 @@ SmallVector<StringAttr> NestExpander::getSourceLevels(BufferType type,
   return levels;
 }
 
-/// Whether two shards of `axis / divisor` share a position, which then comes
-/// from both.
-static bool shareGroups(AxisAttr axis, int64_t shards, int64_t divisor) {
-  for (int64_t index = 0; index < shards; ++index)
-    for (Interval interval :
-         axis.getLayout().getLayout().shard(axis.getExtent(), shards, index))
-      if (interval.begin % divisor != 0 || interval.end % divisor != 0)
-        return true;
-  return false;
-}
-
 /// Whether each rank's part in one placement and that in the other meet in one
 /// part of the loops or of the boundary.
 LogicalResult NestExpander::checkSlices(int64_t buffer,
@@ -122,9 +111,8 @@ LogicalResult NestExpander::checkSlices(int64_t buffer,
       if (llvm::is_contained(there, level) && llvm::is_contained(here, level))
         return refuse("is to be whole where the loops over '" + dim.getAxis() +
                       "' run on '" + level.getValue() + "'");
-    if (dim.getDivisor() != 1 &&
-        shareGroups(program.getAxis(dim.getAxis()), countParts(there),
-                    dim.getDivisor()))
+    if (cutsGroups(program.getAxis(dim.getAxis()), countParts(there),
+                   dim.getDivisor()))
       return refuse("has shards that share positions of '" + dim.getAxis() +
                     "/" + Twine(dim.getDivisor()) + "'");
     size_t common = std::min(there.size(), here.size());

@@ -39,6 +39,9 @@ struct Turn {
 /// Whether some cut of an axis falls within the groups of a dimension.
 bool cutsGroups(ProgramOp program, ForOp nest, DimAttr dim);
 
+/// Whether two of some parts of `axis / divisor` share a position.
+bool cutsGroups(AxisAttr axis, int64_t parts, int64_t divisor);
+
 /// Inputs in other placements than the boundary's, for all nests of a program.
 using MovedInputs = DenseMap<std::pair<Value, PlacementAttr>, Value>;
 

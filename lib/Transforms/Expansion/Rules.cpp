@@ -61,21 +61,26 @@ bool NestExpander::followsLoops(CutAttr cut) {
          ArrayRef(walked).take_front(held.size()) == ArrayRef(held);
 }
 
-bool mlir::commir::cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
-  if (dim.isConstant() || dim.getDivisor() == 1)
+bool mlir::commir::cutsGroups(AxisAttr axis, int64_t parts, int64_t divisor) {
+  if (divisor == 1)
     return false;
-  AxisAttr axis = program.getAxis(dim.getAxis());
   Layout layout = axis.getLayout().getLayout();
+  for (int64_t part = 0; part < parts; ++part)
+    for (Interval i : layout.shard(axis.getExtent(), parts, part))
+      if (i.begin % divisor != 0 || i.end % divisor != 0)
+        return true;
+  return false;
+}
+
+bool mlir::commir::cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
+  if (dim.isConstant())
+    return false;
   int64_t parts = nest.getParts(dim.getAxis());
   // Chunks of what moves are parts, too.
   for (LoopAttr loop : nest.getLoops().getAsRange<LoopAttr>())
     if (loop.getShift() && loop.isOver(dim.getAxis()))
       parts *= loop.getShift().getChunks();
-  for (int64_t part = 0; part < parts; ++part)
-    for (Interval i : layout.shard(axis.getExtent(), parts, part))
-      if (i.begin % dim.getDivisor() != 0 || i.end % dim.getDivisor() != 0)
-        return true;
-  return false;
+  return cutsGroups(program.getAxis(dim.getAxis()), parts, dim.getDivisor());
 }
 
 /// Whether parts of a loop over `axis` make partial results of one position:
