@@ -269,10 +269,18 @@ AxisPart LayoutBuilder::getShard(const AxisPart &range, Value number) {
   return shard;
 }
 
-Value LayoutBuilder::findShard(const AxisPart &range, Value index,
-                               int64_t count) {
-  if (count != range.count)
-    index = div(index, count / range.count);
+Value LayoutBuilder::findAround(AxisAttr axis, Value index, int64_t count,
+                                int64_t shards) {
+  if (count == shards)
+    return index;
+  return axis.getLayout().getKind() == Layout::Kind::Striped
+             ? rem(index, shards)
+             : div(index, count / shards);
+}
+
+Value LayoutBuilder::findShard(AxisAttr axis, const AxisPart &range,
+                               Value index, int64_t count) {
+  index = findAround(axis, index, count, range.count);
   Value number = constant(0);
   for (const AxisPart::Step &step : range.steps) {
     Value digit = rem(div(index, step.stride), step.size);
@@ -282,8 +290,9 @@ Value LayoutBuilder::findShard(const AxisPart &range, Value index,
 }
 
 Value LayoutBuilder::findPiece(AxisAttr axis, const AxisPart &range,
-                               Value shard, Value number) {
+                               Value index, int64_t count, Value number) {
   int64_t shards = range.getShards();
+  Value shard = findShard(axis, range, index, count);
   switch (axis.getLayout().getKind()) {
   case Layout::Kind::Block:
   case Layout::Kind::Bounds:
@@ -298,6 +307,8 @@ Value LayoutBuilder::findPiece(AxisAttr axis, const AxisPart &range,
     return builder.fold<arith::SelectOp>(loc, isFront, shard, back);
   }
   case Layout::Kind::Striped:
+    if (count != range.count)
+      number = add(mul(number, count / range.count), div(index, range.count));
     return add(mul(number, shards), shard);
   }
   return {};

@@ -71,13 +71,20 @@ public:
   Piece piece(AxisAttr axis, const AxisPart &range, Value number,
               int64_t divisor = 1);
 
+  /// Which shard of `shards` contains shard `index` of `count`, a multiple of
+  /// them. Of a striped axis one does where all of its stripes are among those
+  /// of the other.
+  Value findAround(AxisAttr axis, Value index, int64_t count, int64_t shards);
+
   /// Which of a part's shards contains shard `index` of `count`, a multiple of
   /// the part's count.
-  Value findShard(const AxisPart &range, Value index, int64_t count);
+  Value findShard(AxisAttr axis, const AxisPart &range, Value index,
+                  int64_t count);
 
-  /// The piece of a part that contains piece `number` of its shard `shard`.
-  Value findPiece(AxisAttr axis, const AxisPart &range, Value shard,
-                  Value number);
+  /// The piece of a part that contains piece `number` of shard `index` of
+  /// `count`.
+  Value findPiece(AxisAttr axis, const AxisPart &range, Value index,
+                  int64_t count, Value number);
 
   /// How many of a striped shard's positions lie below `position`, which is at
   /// most the extent.

@@ -42,19 +42,6 @@ commir.program @other_layout on @mesh axes(i = 64)
 // -----
 
 commir.mesh @mesh(gpu = 4)
-commir.program @stripes_of_a_shard on @mesh axes(i = 64 striped(2))
-    inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu])
-    outputs(%B: !commir.buffer<[i], f32> inside [i -> gpu]) {
-  %r = commir.group_rank "gpu"
-  %a = commir.part %A [i : %r of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
-  %b = commir.part %B [i : %r of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
-  // expected-error@below {{asks for one of 8 parts of axis 'i', which is #commir.layout<striped(2)> in 4 parts in its memory, others than these; this version does not lower that: move whole shards, without chunks}}
-  commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
-}
-
-// -----
-
-commir.mesh @mesh(gpu = 4)
 commir.program @part_of_slots_not_named on @mesh axes(i = 64) inputs() outputs() {
   %s = commir.alloc slots 1 placement [] parts {i = 4 : i64} : !commir.buffer<[i], f32>
   // expected-error@below {{must name one of the 4 parts of axis 'i'}}

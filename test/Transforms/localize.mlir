@@ -866,3 +866,25 @@ commir.program @sourced.source on @mesh axes(i = 10) inputs() outputs() attribut
 }
 commir.program @sourced on @mesh axes(i = 10) inputs() outputs() attributes {commir.source = @sourced.source} {
 }
+
+// -----
+
+// Of a striped shard every other stripe, which are those of a part of twice as
+// many: stripe n of it is number 2 n, or 2 n + 1, of the shard.
+// CHECK-LABEL: func.func @stripes_of_a_shard(
+// CHECK: scf.for %[[NUMBER:.*]] = %c0{{.*}} to %c4
+// CHECK:   %[[TWICE:.*]] = arith.muli %[[NUMBER]], %c2
+// CHECK:   %[[SECOND:.*]] = arith.divui %{{.*}}, %c4
+// CHECK:   arith.addi %[[TWICE]], %[[SECOND]]
+// CHECK:   commir.copy
+commir.mesh @mesh(gpu = 4)
+commir.program @stripes_of_a_shard on @mesh axes(i = 64 striped(2))
+    inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu])
+    outputs(%B: !commir.buffer<[i], f32> inside [i -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %c4 = arith.constant 4 : index
+  %second = arith.addi %r, %c4 : index
+  %a = commir.part %A [i : %r of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %b = commir.part %B [i : %second of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %a to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}

@@ -4,13 +4,14 @@
 // R3 in forms that are not lowered
 //===----------------------------------------------------------------------===//
 
-commir.mesh @mesh(gpu = 4)
-commir.program @chunks on @mesh axes(i = 8, j = 8, k = 8 zigzag)
+commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @chunks_around_a_ring on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 in chunks by rotate in pieces (a chunk of axis 'k' lies in several places of memory; read 'B' by pull, or lay the axis out in blocks)}}
-  commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, chunks 2) {
+  // expected-error@below {{needs rule R9 in chunks by rotate (what outer loop 'k_outer' brings of 'B' comes whole; read it by pull, or give the loop one chunk)}}
+  commir.for i_outer in i of 2 parallel(node), i_inner in i of 2 parallel(gpu), j,
+      k_outer in k of 2 shift(by i_outer on node, chunks 2), k_inner in k of 2 shift(by i_inner on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
@@ -42,45 +43,6 @@ commir.program @link_of_8_bits on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
-commir.mesh @mesh(gpu = 4)
-commir.program @several_parts_a_rank_in_pieces on @mesh axes(i = 8, j = 8, k = 32 zigzag)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 with several parts a rank in pieces (a part of axis 'k' lies in several places of memory; give the loop as many parts as ranks, or lay the axis out in blocks)}}
-  commir.for i of 4 parallel(gpu), j, k of 8 shift(by i on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 2)
-commir.program @several_parts_a_rank_around_a_ring on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32> shard [k -> (node, gpu)])
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R9 with several parts a rank (outer loop 'k_outer' has more parts than ranks; give it a part a rank, and let the inner loop have more)}}
-  commir.for i_outer in i of 2 parallel(node), i_inner in i of 2 parallel(gpu), j,
-      k_outer in k of 4 shift(by i_outer on node), k_inner in k of 2 shift(by i_inner on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
 commir.mesh @mesh(node = 2, gpu = 2)
 commir.program @parallel_and_shifted on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
@@ -88,48 +50,6 @@ commir.program @parallel_and_shifted on @mesh axes(i = 8, j = 8, k = 8)
     outputs(%C: !commir.buffer<[i, j], f32>) {
   // expected-error@below {{needs rule R3 of a parallel loop (the parts of 'i' are spread already; tile it first, and shift the loop that is not parallel)}}
   commir.for j of 2 parallel(gpu), i of 2 parallel(node) shift(by j on gpu), k {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-// The loop over the parts of a rank's shard lies inside the ring.
-commir.mesh @mesh(node = 2, gpu = 2)
-commir.program @strided_inside_a_ring on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 of a strided placement (a part of axis 'k' is in pieces; put the loops that tile it around 'k_outer')}}
-  commir.for i_outer in i of 2 parallel(node), i_inner in i of 2 parallel(gpu), j,
-      k_outer in k of 2 shift(by i_outer on node), k_middle in k of 2,
-      k_inner in k of 2 shift(by i_inner on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-// Each rank would be at another slice of B.
-commir.mesh @mesh(gpu = 4)
-commir.program @unlike_slices on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32> shard [k -> gpu])
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 of unlike slices ('j' is shifted on the same level; put it inside 'k')}}
-  commir.for i of 4 parallel(gpu), j of 4 shift(by i on gpu), k of 4 shift(by i on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
@@ -161,7 +81,7 @@ commir.program @user_merge on @mesh axes(i = 8, j = 8, k = 8)
     %c = commir.kernel "matmul"(%a, %b)
         : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
         -> !commir.tile<[i, j], f32>
-    // expected-error@below {{has a merge given by the user, which this version does not lower yet; sum and softmax it does}}
+    // expected-error@below {{merge 'product' does not fit the generated kernel 'matmul' that makes the result; merge by sum}}
     commir.store %c to %C merge(@product) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }

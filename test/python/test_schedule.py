@@ -120,9 +120,9 @@ def test_a_script_that_does_not_parse_says_where():
 
 
 def test_what_is_not_lowered_yet_is_refused_by_name():
-    schedule = attention(mc.Mesh(gpu=4), layout={"sk": "zigzag"}).parallelize("sq", "gpu")
-    schedule.shift("sk", by="sq", chunks=2)
-    with pytest.raises(mc.CompileError, match=r"R3 in chunks by rotate.*does not lower yet"):
+    schedule = attention(mc.Mesh(gpu=4)).parallelize("sq", "gpu")
+    schedule.shift("sk", by="sq", link="f8E4M3FN")
+    with pytest.raises(mc.CompileError, match=r"R3 and R6 with link.*does not lower yet"):
         schedule.compile()
     with pytest.raises(mc.CompileError, match="no target 'tpu' yet; this version has 'sim'"):
         attention(mc.Mesh(gpu=4)).compile(target="tpu")

@@ -1,4 +1,4 @@
-"""Rings that rotate several parts a rank, or parts in chunks, as they are due.
+"""Rings that move several parts a rank, or parts in chunks, in all layouts, as they are due.
 
 Extents are odd, so that parts are uneven, and some are empty. Every plan is proved by the
 checker before it runs.
@@ -109,3 +109,129 @@ def test_parts_rotate_in_chunks(program, shift, each):
     found = {n: run(program, "gpu=3", f"{recipe}, chunks={n})") for n in (1, 3)}
     assert found[3].right, found[3].errors
     assert found[3].report.bytes_sent == found[1].report.bytes_sent
+
+
+IN_PIECES = ("zigzag", "striped(1)", "striped(3)")
+HOW = (
+    (2, 1, ""),
+    (3, 1, ", direction=-1, offset=2"),
+    (1, 2, ", offset=1"),
+    (1, 3, ", direction=-1"),
+    (2, 2, ", offset=3"),
+    (2, 2, ", link=bf16"),
+)
+
+
+@pytest.mark.parametrize(("each", "chunks", "shift"), HOW)
+@pytest.mark.parametrize("layout", IN_PIECES)
+def test_parts_in_pieces_rotate_as_they_are_pulled(layout, each, chunks, shift):
+    program = attention(layout={"sq": layout, "sk": layout})
+    found = {}
+    for reads in ("rotate", "pull"):
+        recipe = f"tile(sk, {3 * each}); parallelize(sq, gpu); "
+        recipe += f"shift(sk_outer, by=sq, reads={reads}, chunks={chunks}{shift})"
+        found[reads] = run(program, "gpu=3", recipe)
+        if "link" not in shift:
+            assert found[reads].right, found[reads].errors
+    if "link" in shift:
+        assert found["rotate"].errors == pytest.approx(found["pull"].errors, rel=0.01)
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+@pytest.mark.parametrize("layout", ["block", *IN_PIECES])
+def test_parts_in_pieces_come_once_to_each_rank(layout, chunks):
+    program = matmul(layout={"k": layout})
+    for reads in ("rotate", "pull"):
+        recipe = "tile(k, 6); parallelize(i, gpu); "
+        recipe += f"shift(k_outer, by=i, reads={reads}, chunks={chunks})"
+        found = run(program, "gpu=3", recipe)
+        assert found.right, found.errors
+        # All of B, but for what a rank owns.
+        assert found.report.bytes_sent["gpu"] == 2 * 23 * 5 * 4
+
+
+@pytest.mark.parametrize("sk", [1, 5, 24])
+@pytest.mark.parametrize("layout", IN_PIECES)
+def test_parts_in_pieces_may_be_empty(layout, sk):
+    program = attention(sk=sk, layout={"sk": layout}, mask=mc.causal(3), h=4, group=2)
+    recipe = "tile(sk, 6); parallelize(sq, gpu); shift(sk_outer, by=sq, chunks=2)"
+    assert run(program, "gpu=3", recipe).right
+
+
+@pytest.mark.parametrize("reads", ["rotate", "pull"])
+@pytest.mark.parametrize("layout", IN_PIECES)
+def test_slices_of_parts_in_pieces_move(layout, reads):
+    program = attention(b=3, h=4, layout={"sq": layout, "sk": layout})
+    recipe = "tile(sk, 6); tile(h, 2); tile(b, 3); parallelize(sq, gpu); "
+    recipe += f"shift(sk_outer, by=sq, reads={reads}, chunks=2); "
+    recipe += "reorder(h_outer, sk_outer); reorder(b_outer, sk_outer)"
+    assert run(program, "gpu=3", recipe).right
+
+
+@pytest.mark.parametrize("reads", ["rotate", "pull"])
+@pytest.mark.parametrize(
+    ("mesh", "shift"), [("node=2,gpu=3", ", direction=-1"), ("node=3,gpu=2", ", offset=1")]
+)
+@pytest.mark.parametrize("layout", IN_PIECES)
+def test_inner_rings_move_parts_in_pieces(layout, mesh, shift, reads):
+    levels = dict(mc.Mesh.parse(mesh).levels)
+    program = attention(layout={"sq": layout, "sk": layout})
+    recipe = "tile(sk, node); parallelize(sq, [node, gpu]); "
+    recipe += f"tile(sk_inner, {2 * levels['gpu']}, names=[x, y]); "
+    recipe += "shift(sk_outer, by=sq, over=node); "
+    recipe += f"shift(x, by=sq, over=gpu, reads={reads}, chunks=2{shift})"
+    assert run(program, mesh, recipe).right
+
+
+@pytest.mark.parametrize("reads", ["rotate", "pull"])
+@pytest.mark.parametrize("layout", IN_PIECES)
+def test_gradients_travel_while_chunks_in_pieces_come(layout, reads):
+    program = mc.programs.attention_backward(
+        b=2,
+        h=4,
+        group=2,
+        sq=13,
+        sk=17,
+        d=3,
+        dtype="f32",
+        mask=mc.causal(5),
+        layout={"sq": layout, "sk": layout},
+    )
+    recipe = f"parallelize(sq, gpu); shift(sk, by=sq, reads={reads}, chunks=2)"
+    assert run(program, "gpu=3", recipe).right
+
+
+@pytest.mark.parametrize("reads", ["rotate", "pull"])
+@pytest.mark.parametrize(
+    ("mesh", "parts", "shift"),
+    [("node=2,gpu=2", 4, ", direction=-1"), ("node=2,gpu=3", 12, ", offset=3")],
+)
+@pytest.mark.parametrize("layout", ["block", *IN_PIECES])
+def test_two_terms_that_cut_one_axis(layout, mesh, parts, shift, reads):
+    recipe = f"tile(k, {parts}); tile(i, 2); parallelize(i_outer, node); "
+    recipe += "parallelize(i_inner, gpu); "
+    recipe += f"shift(k_outer, by=[i_outer, i_inner], reads={reads}{shift})"
+    assert run(matmul(layout={"k": layout}), mesh, recipe).right
+
+
+@pytest.mark.parametrize("reads", ["rotate", "pull"])
+@pytest.mark.parametrize(
+    ("mesh", "shift"), [("node=2,gpu=3", ""), ("node=3,gpu=2", ", offset=1")]
+)
+def test_a_level_that_cuts_the_axis_already_adds_to_the_start(mesh, shift, reads):
+    """One of two levels that a loop is shifted over is that of another loop over its axis."""
+    recipe = "tile(k, node); parallelize(k_outer, node); parallelize(i, gpu); "
+    recipe += f"shift(k_inner, by=[k_outer, i], reads={reads}{shift}); replicate(C, node)"
+    assert run(matmul(), mesh, recipe).right
+
+
+@pytest.mark.parametrize(
+    ("mesh", "shift"), [("node=2,gpu=2", ""), ("node=2,gpu=3", ", offset=1")]
+)
+@pytest.mark.parametrize("layout", ["block", "zigzag"])
+def test_parts_are_pulled_along_levels_in_any_order(layout, mesh, shift):
+    recipe = "tile(sk, gpu); parallelize(sq, [node, gpu]); "
+    recipe += f"shift(sk_outer, by=sq, over=gpu, reads=pull{shift}); "
+    recipe += f"shift(sk_inner, by=sq, over=node, reads=pull{shift})"
+    program = attention(layout={"sq": layout, "sk": layout})
+    assert run(program, mesh, recipe).right

@@ -21,6 +21,10 @@
 //
 // What rotates in chunks does so chunk by chunk, each in slots of its own.
 //
+// Where a part of an axis lies in pieces within its owner's shard, the owner
+// puts each of its own side by side in a slot: it is worked on, and sent,
+// there.
+//
 // In the first m steps no neighbour has worked on the part before: where it is
 // not the rank's own, as the offset or the direction may have it, it comes from
 // its owner.
@@ -39,11 +43,7 @@ NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
                                            std::optional<Part> chunk) {
   Part found =
       getPart(member.factors, member.level, part, shifted.axis, shifted.parts);
-  if (chunk) {
-    found.index = add(mul(found.index, chunk->count), chunk->index);
-    found.count *= chunk->count;
-  }
-  return found;
+  return chunk ? cutFurther(shifted.axis, found, *chunk) : found;
 }
 
 /// The rank of the ring that owns a part.
@@ -91,12 +91,64 @@ Value NestExpander::getSlot(const Ring &member, Value number,
                             : add(mul(slot, member.chunks), chunk->index);
 }
 
-/// Where the part of a step is, which may have been read ahead.
+/// The slot of one of the rank's own parts, where these lie side by side, or of
+/// one chunk of it.
+Value NestExpander::getOwnSlot(const ShiftedLoop &shifted, const Ring &member,
+                               Value part, std::optional<Part> chunk) {
+  Value slot = arith::RemUIOp::create(builder, nest.getLoc(), part,
+                                      constant(getPartsARank(shifted, member)));
+  if (member.chunks != 1)
+    slot = add(mul(slot, member.chunks), chunk->index);
+  return add(slot, constant(member.firstOwnSlot));
+}
+
+/// Where the part of a step is, which may have been read ahead; or, where they
+/// have slots, one of the rank's own.
 Value NestExpander::getHeldSlot(const ShiftedLoop &shifted, const Ring &member,
                                 const RingStep &step,
                                 std::optional<Part> chunk) {
   Value arrival = shifted.firstPull ? getPull(shifted, step.step) : step.step;
-  return getSlot(member, arrival, chunk);
+  Value slot = getSlot(member, arrival, chunk);
+  if (!member.firstOwnSlot)
+    return slot;
+  return arith::SelectOp::create(
+      builder, nest.getLoc(), isOwnPart(shifted, member, step.part),
+      getOwnSlot(shifted, member, step.part, chunk), slot);
+}
+
+/// Puts the rank's own parts side by side, where they lie in pieces, each in
+/// its slot.
+void NestExpander::keepOwnParts(const ShiftedLoop &shifted,
+                                const Ring &member) {
+  if (!member.firstOwnSlot)
+    return;
+  Location loc = nest.getLoc();
+  int64_t each = getPartsARank(shifted, member);
+  auto loop = scf::ForOp::create(builder, loc, constant(0),
+                                 constant(each * member.chunks), constant(1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value number = loop.getInductionVar();
+  Value part = mul(getRank(member.level), each);
+  std::optional<Part> chunk;
+  if (member.chunks == 1) {
+    part = add(part, number);
+  } else {
+    Value count = constant(member.chunks);
+    part = add(part, arith::DivUIOp::create(builder, loc, number, count));
+    chunk = {arith::RemUIOp::create(builder, loc, number, count),
+             member.chunks};
+  }
+  // Of the rank's own along this ring, at what outer rings brought.
+  auto outer = visiting;
+  for (StringAttr level : member.group)
+    visiting.erase({shifted.axis, level});
+  auto at =
+      getMoved(member, shifted.axis, getPartOf(shifted, member, part, chunk));
+  visiting = std::move(outer);
+  CopyOp::create(
+      builder, loc, getHeldTile(member, at),
+      getTileAt(member.slots, at, getOwnSlot(shifted, member, part, chunk)));
 }
 
 Value NestExpander::startExchange(StringAttr level, Value source, Value to,
@@ -188,17 +240,25 @@ Passing NestExpander::getPassing(const ShiftedLoop &shifted, const Ring &member,
           choose(opening.to, to), choose(opening.from, from)};
 }
 
-/// Sends a part on, and receives `part` in `slot` meanwhile.
-Value NestExpander::startRotation(const ShiftedLoop &shifted,
-                                  const Ring &member, const Passing &passing,
-                                  Value part, Value slot, Value when,
-                                  std::optional<Part> chunk) {
+/// What this rank sends on in a hop: one of its own parts, put together where
+/// it does not lie so, or what it was sent.
+Value NestExpander::getLeavingTile(const ShiftedLoop &shifted,
+                                   const Ring &member, const Passing &passing,
+                                   Value when, std::optional<Part> chunk) {
   Location loc = nest.getLoc();
   auto placeOf = [&](Value part) {
     return getMoved(member, shifted.axis,
                     getPartOf(shifted, member, part, chunk));
   };
   auto at = placeOf(passing.part);
+  if (member.firstOwnSlot) {
+    Value slot = getOwnSlot(shifted, member, passing.part, chunk);
+    if (passing.slot)
+      slot = arith::SelectOp::create(builder, loc,
+                                     isOwnPart(shifted, member, passing.part),
+                                     slot, passing.slot);
+    return getTileAt(member.slots, at, slot);
+  }
   bool isOnly = getPartsARank(shifted, member) == 1;
   Value leaving =
       getHeldTile(member, isOnly ? placeOf(getRank(member.level)) : at);
@@ -210,11 +270,22 @@ Value NestExpander::startRotation(const ShiftedLoop &shifted,
     });
     leaving = together;
   }
-  if (passing.slot)
-    leaving = arith::SelectOp::create(
-        builder, loc, isOwnPart(shifted, member, passing.part), leaving,
-        getTileAt(member.slots, at, passing.slot));
-  Value target = getTileAt(member.slots, placeOf(part), slot);
+  if (!passing.slot)
+    return leaving;
+  return arith::SelectOp::create(
+      builder, loc, isOwnPart(shifted, member, passing.part), leaving,
+      getTileAt(member.slots, at, passing.slot));
+}
+
+/// Sends a part on, and receives `part` in `slot` meanwhile.
+Value NestExpander::startRotation(const ShiftedLoop &shifted,
+                                  const Ring &member, const Passing &passing,
+                                  Value part, Value slot, Value when,
+                                  std::optional<Part> chunk) {
+  Value leaving = getLeavingTile(shifted, member, passing, when, chunk);
+  auto at =
+      getMoved(member, shifted.axis, getPartOf(shifted, member, part, chunk));
+  Value target = getTileAt(member.slots, at, slot);
   return startExchange(member.level, leaving, passing.to, target, passing.from,
                        when);
 }

@@ -74,7 +74,8 @@ LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut) {
   Ring ring{argument, memory[argument], getFactors(mesh, cut)};
   for (Attribute level : ring.factors)
     ring.group.push_back(cast<StringAttr>(level));
-  if (isStriped(axis) && loop->getParts() != countParts(ring.factors))
+  if (isStriped(axis) && (loop->getParts() != countParts(ring.factors) ||
+                          getPartsARank(describeShift(*loop)) != 1))
     return needsRule("R2 by broadcast",
                      "a striped shard is no union of the " +
                          Twine(loop->getParts()) + " panels; lay '" +

@@ -164,8 +164,7 @@ Value NestExpander::getChunkTile(const ShiftedLoop &shifted,
                                  Value part, Value chunk, Value slot) {
   int64_t count = shifted.loop.getShift().getChunks();
   Part own = getPart(traveller.factors, shifted.level, part, shifted.axis);
-  own.index = add(mul(own.index, count), chunk);
-  own.count *= count;
+  own = cutFurther(shifted.axis, own, {chunk, count});
   SmallVector<std::pair<StringRef, Part>> at{{shifted.axis, own}};
   for (StringAttr axis : traveller.slice)
     at.emplace_back(axis, parts.lookup(axis));

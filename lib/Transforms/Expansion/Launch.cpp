@@ -122,8 +122,11 @@ LogicalResult NestExpander::emitLaunch(KernelOp kernel) {
       inputs.push_back(getTile(wide));
       continue;
     }
+    // What is always in a slot is nowhere else.
     ArrayRef<Arrival> arrivals = arrived[buffer];
-    bool inSlot = !arrivals.empty() && !arrivals.front().isOwn;
+    bool inSlot = !arrivals.empty() && !arrivals.back().isOwn;
+    if (inSlot)
+      arrivals = arrivals.take_back();
     Value tile = inSlot ? Value() : getTile(memory[buffer]);
     for (const Arrival &arrival : arrivals) {
       Value came = getTile(arrival.slots, arrival.slot);
@@ -198,10 +201,14 @@ LogicalResult NestExpander::startOutputs() {
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers())) {
       auto kernel = store.getTiles()[i].getDefiningOp<KernelOp>();
       bool softmax = KernelSignature::makesSoftmax(kernel.getKernel());
-      if (kind && (kind.getValue() == MergeKind::Max ||
-                   softmax != (kind.getValue() == MergeKind::Softmax)))
+      // How a kernel reduces what is not cut is how its results merge.
+      if (Attribute merge = store.getMerge().value_or(nullptr);
+          merge && (!kind || kind.getValue() == MergeKind::Max ||
+                    softmax != (kind.getValue() == MergeKind::Softmax)))
         return store.emitOpError()
-               << "merge '" << stringifyMergeKind(kind.getValue())
+               << "merge '"
+               << (kind ? stringifyMergeKind(kind.getValue())
+                        : cast<FlatSymbolRefAttr>(merge).getValue())
                << "' does not fit the generated kernel '" << kernel.getKernel()
                << "' that makes the result; merge by "
                << (softmax ? "softmax" : "sum");

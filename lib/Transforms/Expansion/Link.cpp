@@ -107,11 +107,12 @@ void NestExpander::widenArrival(const ShiftedLoop &shifted, const Ring &member,
   Location loc = nest.getLoc();
   auto at = getMoved(member, shifted.axis,
                      getPartOf(shifted, member, step.part, chunk));
-  Value own = isOwnPart(shifted, member, step.part);
-  Value kept = getHeldTile(member, at);
-  Value came =
+  Value current =
       getTileAt(member.slots, at, getHeldSlot(shifted, member, step, chunk));
-  Value current = arith::SelectOp::create(builder, loc, own, kept, came);
+  if (!member.firstOwnSlot)
+    current = arith::SelectOp::create(builder, loc,
+                                      isOwnPart(shifted, member, step.part),
+                                      getHeldTile(member, at), current);
   Value target = getTileAt(member.wide, at);
   CopyOp::create(builder, loc, current, target);
 }

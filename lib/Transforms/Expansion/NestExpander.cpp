@@ -138,10 +138,33 @@ NestExpander::Part NestExpander::getPart(ArrayRef<Attribute> factors,
     if (!index)
       index = getRank(own);
     int64_t size = own == level && members ? members : countParts(factor);
-    part.index = part.index ? add(mul(part.index, size), index) : index;
-    part.count *= size;
+    addPart(axis, part, index, size, size / countParts(factor));
   }
   return part;
+}
+
+NestExpander::Part NestExpander::cutFurther(StringRef axis, Part part,
+                                            Part within) {
+  bool isDealt = isStriped(axis);
+  const Part &outer = isDealt ? within : part, &inner = isDealt ? part : within;
+  return {add(mul(outer.index, inner.count), inner.index),
+          part.count * within.count};
+}
+
+void NestExpander::addPart(StringRef axis, Part &part, Value index,
+                           int64_t count, int64_t each) {
+  bool isDealt = each != 1 && isStriped(axis);
+  Value within, member = index;
+  if (isDealt) {
+    Location loc = nest.getLoc();
+    member = arith::DivUIOp::create(builder, loc, index, constant(each));
+    within = arith::RemUIOp::create(builder, loc, index, constant(each));
+    count /= each;
+  }
+  part.index = part.index ? add(mul(part.index, count), member) : member;
+  part.count *= count;
+  if (isDealt)
+    part = cutFurther(axis, part, {within, each});
 }
 
 Value NestExpander::getHeldTile(const Ring &ring,
@@ -307,7 +330,7 @@ bool NestExpander::entersOnce(KernelOp kernel) {
 LogicalResult NestExpander::emitBody() {
   llvm::StringMap<Part> before = parts;
   for (auto &[axis, chunk] : chunksOf)
-    pushPart(axis, chunk.index, chunk.count);
+    parts[axis] = cutFurther(axis, parts[axis], chunk);
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
     if (!entersOnce(kernel) && failed(emitLaunch(kernel)))
       return failure();

@@ -184,6 +184,7 @@ private:
   LogicalResult emitRing(size_t at);
   SmallVector<Interval> getTouched(AxisAttr axis,
                                    ArrayRef<int64_t> coordinates);
+  int64_t getNumberInLayout(const ShiftedLoop &shifted, int64_t part);
   int64_t countSteps(const ShiftedLoop &shifted);
   bool entersOnce(KernelOp kernel);
   LogicalResult emitSteps(size_t at, const ShiftedLoop &shifted);
@@ -206,8 +207,15 @@ private:
   int64_t getPartsARank(const ShiftedLoop &shifted, const Ring &member) {
     return shifted.parts / mesh.getLevelSize(member.level);
   }
+  /// The same for all rings of the loop, where it is shifted on one level.
+  int64_t getPartsARank(const ShiftedLoop &shifted) {
+    return shifted.level ? shifted.parts / mesh.getLevelSize(shifted.level) : 1;
+  }
   Value getOwner(const ShiftedLoop &shifted, const Ring &member, Value part);
   Value getSlot(const Ring &member, Value number, std::optional<Part> chunk);
+  Value getOwnSlot(const ShiftedLoop &shifted, const Ring &member, Value part,
+                   std::optional<Part> chunk);
+  void keepOwnParts(const ShiftedLoop &shifted, const Ring &member);
   Value getHeldSlot(const ShiftedLoop &shifted, const Ring &member,
                     const RingStep &step, std::optional<Part> chunk);
   Value getSkew(const ShiftedLoop &shifted, const Ring &member);
@@ -219,6 +227,9 @@ private:
                      const RingStep &step, std::optional<Part> chunk);
   Passing getOpening(const ShiftedLoop &shifted, const Ring &member,
                      Value ahead);
+  Value getLeavingTile(const ShiftedLoop &shifted, const Ring &member,
+                       const Passing &passing, Value when,
+                       std::optional<Part> chunk);
   Value startRotation(const ShiftedLoop &shifted, const Ring &member,
                       const Passing &passing, Value part, Value slot,
                       Value when, std::optional<Part> chunk);
@@ -349,11 +360,19 @@ private:
   bool followsLoops(CutAttr cut);
 
   /// Adds index `value` of `count` as the innermost cut of an axis so far.
-  void pushPart(StringRef axis, Value value, int64_t count) {
-    Part &part = parts[axis];
-    part.index = part.index ? add(mul(part.index, count), value) : value;
-    part.count *= count;
+  void pushPart(StringRef axis, Value value, int64_t count, int64_t each = 1) {
+    addPart(axis, parts[axis], value, count, each);
   }
+
+  /// One of several parts of a part of an axis. Stripes are dealt in turn, so
+  /// that those of one part are of one of more parts, too.
+  Part cutFurther(StringRef axis, Part part, Part within);
+
+  /// Adds index `index` of `count` as the innermost cut of a part so far. Of a
+  /// shifted loop each rank has `each` that follow one another, as the finer
+  /// parts of a striped axis do not.
+  void addPart(StringRef axis, Part &part, Value index, int64_t count,
+               int64_t each = 1);
 
   /// The tile of `memory` that the current iteration works on; only what is cut
   /// by now is restricted.

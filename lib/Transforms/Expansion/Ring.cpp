@@ -16,7 +16,6 @@
 
 #include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
-#include "lib/Transforms/LayoutBuilder.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -43,7 +42,8 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
                    : StringAttr();
     bool pulled = via ? via == "pull" : shift.getReads() == ReadVia::Pull;
     for (StringAttr level : getRingLevels(loop))
-      if (llvm::is_contained(ring.factors, level))
+      if (llvm::is_contained(ring.factors, level) &&
+          !isParallelOver(loop.getAxes().front(), level))
         moves.push_back({loop, level, pulled});
     if (!moves.empty() &&
         shift.getLink() != moves.front().loop.getShift().getLink())
@@ -61,35 +61,13 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
                        "a chunk is not whole tiles of the loops inside '" +
                            loop.getName() + "'; let it move in one chunk");
   }
-  if (moves.size() != movement.rings.size())
-    return needsRule("R3 along two levels of one loop",
-                     "'" + name +
-                         "' moves along both; shard it over one of them");
-  for (const Move &move : moves) {
-    bool isInner = move.loop == moves.back().loop;
-    bool isSeveral = move.loop.getParts() != mesh.getLevelSize(move.level);
-    bool inChunks = !move.pulled && move.loop.getShift().getChunks() != 1;
-    if (isSeveral && !isInner)
-      return needsRule("R9 with several parts a rank",
-                       "outer loop '" + move.loop.getName() +
-                           "' has more parts than ranks; give it a part a "
-                           "rank, and let the inner loop have more");
-    if (inChunks && !isInner)
+  for (const Move &move : ArrayRef(moves).drop_back())
+    if (!move.pulled && move.loop.getShift().getChunks() != 1)
       return needsRule("R9 in chunks by rotate",
-                       "what an outer loop brings of '" + name +
-                           "' comes whole; read it by pull, or give the outer "
-                           "loop one chunk");
-    StringAttr axis = move.loop.getAxes().front();
-    if ((isSeveral || inChunks) && !isOneInterval(program.getAxis(axis)))
-      return needsRule(isSeveral ? "R3 with several parts a rank in pieces"
-                                 : "R3 in chunks by rotate in pieces",
-                       (isSeveral ? "a part" : "a chunk") +
-                           Twine(" of axis '") + axis.getValue() +
-                           "' lies in several places of memory; " +
-                           (isSeveral ? "give the loop as many parts as ranks"
-                                      : "read '" + name + "' by pull") +
-                           ", or lay the axis out in blocks");
-  }
+                       "what outer loop '" + move.loop.getName() +
+                           "' brings of '" + name +
+                           "' comes whole; read it by pull, or give the loop "
+                           "one chunk");
 
   auto wide = cast<BufferType>(ring.own.getType());
   if (failed(narrowRing(moves.front().loop, getInside(buffer), ring)))
@@ -105,12 +83,10 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
       group.push_back(move.level);
       if (!isLast && moves[i + 1].pulled)
         continue;
-      if (!isInMeshOrder(group))
-        return needsRule("R3 by pull", "'" + name +
-                                           "' is pulled along levels in "
-                                           "another order than the mesh's; "
-                                           "reorder the loops, or let it "
-                                           "rotate");
+      // Groups are numbered in the mesh's order, whatever that of the loops is.
+      llvm::sort(group, [&](StringAttr a, StringAttr b) {
+        return mesh.getLevelNumber(a) < mesh.getLevelNumber(b);
+      });
     }
     Ring next = ring;
     next.level = move.level;
@@ -199,10 +175,11 @@ LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
     widenArrival(shifted, member, step, chunk);
   for (const Ring &member : members)
     arrived[member.buffer].push_back(
-        {member.isBroadcast() ? Value() : isOwnPart(shifted, member, step.part),
+        {member.isAlwaysInSlot() ? Value()
+                                 : isOwnPart(shifted, member, step.part),
          member.slots, getHeldSlot(shifted, member, step, chunk)});
   Part before = parts.lookup(axis);
-  pushPart(axis, step.part, shifted.parts);
+  pushPart(axis, step.part, shifted.parts, getPartsARank(shifted));
   turns.push_back({axis, step.step, shifted.steps});
   visited[axis].push_back({loop, step.part});
   if (chunk) {
@@ -273,6 +250,8 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
   LoopAttr loop = shifted.loop;
   SmallVector<Value> tokens;
   SmallVector<Held, 0> before = packSlices(shifted);
+  for (const Ring &member : rings[loop.getName()])
+    keepOwnParts(shifted, member);
   for (const Ring &member : rings[loop.getName()])
     openRing(shifted, member, tokens);
   waitForAll(tokens);

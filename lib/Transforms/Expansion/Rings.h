@@ -27,7 +27,11 @@ struct Ring {
   int64_t chunks = 1;  // of each part, in a slot of its own
   Value outgoing = {}; // where an own part is put together to leave; null: it
                        // lies together
-  Value lease = {};    // by which parts are pulled
+  /// Of an axis whose parts lie in pieces within the rank's shard, the first of
+  /// the slots, behind the others, that hold the rank's own; 0: they are worked
+  /// on where they lie.
+  int64_t firstOwnSlot = 0;
+  Value lease = {}; // by which parts are pulled
   /// Other axes that loops around the ring run over, and how many parts they
   /// have made of them by then: only the part at hand moves.
   SmallVector<std::pair<StringAttr, int64_t>> slice = {};
@@ -36,6 +40,7 @@ struct Ring {
                    // so
   /// Whether the owner of each part sends it to all, itself included.
   bool isBroadcast() const { return !level; }
+  bool isAlwaysInSlot() const { return isBroadcast() || firstOwnSlot; }
 };
 
 /// A part is the rank's own shard at one step, and in a slot at the others; or

@@ -54,6 +54,21 @@ bool NestExpander::followsLoops(CutAttr cut) {
                llvm::is_contained(loop.getShift().getLevels(), level) &&
                !llvm::is_contained(held, factor);
       });
+  // A rank starts with parts that are its own, and no others: one part of an
+  // outer loop, and on one level.
+  for (LoopAttr loop : loops) {
+    if (!loop.isOver(cut.getAxis()))
+      continue;
+    SmallVector<StringAttr> levels(
+        llvm::make_filter_range(getRingLevels(loop), [&](StringAttr level) {
+          return llvm::is_contained(held, level);
+        }));
+    bool isSeveral =
+        !levels.empty() && loop.getParts() != mesh.getLevelSize(levels.front());
+    if (levels.size() > 1 || (isSeveral && held.back() != levels.front()) ||
+        (isSeveral && isStriped(cut.getAxis()) && getTerms(loop) > 1))
+      return false;
+  }
   // A striped shard is no union of finer ones.
   if (isStriped(cut.getAxis()))
     return held == walked;
@@ -137,10 +152,6 @@ LogicalResult NestExpander::checkDivided(StoreOp store) {
 /// A result that a parallel loop reduces needs its ranks to merge.
 LogicalResult NestExpander::checkStores() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
-    if (isa_and_nonnull<FlatSymbolRefAttr>(store.getMerge().value_or(nullptr)))
-      return store.emitOpError()
-             << "has a merge given by the user, which this version does not "
-                "lower yet; sum and softmax it does";
     for (Value tile : store.getTiles())
       if (!tile.getDefiningOp<KernelOp>())
         return store.emitOpError()
@@ -256,6 +267,24 @@ LogicalResult NestExpander::placeOutputs() {
   return success();
 }
 
+/// Whether the ranks of a ring over some of these levels are at different
+/// slices of what moves: a loop around it, over another axis of that, is
+/// shifted over the same ranks.
+static bool movesUnlikeSlices(ArrayRef<LoopAttr> loops, LoopAttr ring,
+                              BufferType type, ArrayRef<StringAttr> levels) {
+  auto around = loops.take_while([&](LoopAttr outer) { return outer != ring; });
+  return llvm::any_of(around, [&](LoopAttr outer) {
+    return outer.getShift() && outer.getParts() != 1 &&
+           outer.getAxes() != ring.getAxes() &&
+           llvm::any_of(outer.getAxes(),
+                        [&](StringAttr axis) { return type.hasAxis(axis); }) &&
+           llvm::any_of(levels, [&](StringAttr level) {
+             return llvm::is_contained(outer.getShift().getLevels(), level) &&
+                    llvm::is_contained(ring.getShift().getLevels(), level);
+           });
+  });
+}
+
 /// The rule that brings an input to the ranks that use it.
 NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
   Movement movement;
@@ -288,7 +317,12 @@ NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
     movement.rings = shifted;
     // R3, R9: each level has its own ring. R2: all of the cut is gathered. R8:
     // anything else.
-    bool rotates = shifted.size() == foreign.size() && followsLoops(cut);
+    bool rotates =
+        shifted.size() == foreign.size() && followsLoops(cut) &&
+        llvm::all_of(shifted, [&](LoopAttr loop) {
+          return isOpenAround(loop, cut.getAxis(), getFactors(mesh, cut)) &&
+                 !movesUnlikeSlices(loops, loop, type, foreign);
+        });
     bool gathers = shifted.empty() && isInMeshOrder(foreign) &&
                    foreign.size() == getFactors(mesh, cut).size();
     exchanges |= !first || !follows || !(rotates || gathers);

@@ -20,6 +20,7 @@
 
 #include "dialect/CommIR/LoopRules.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
+#include "lib/Transforms/LayoutBuilder.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -108,26 +109,32 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
   auto local = cast<BufferType>(ring.own.getType());
   StringAttr axis = loop.getAxes().front();
   int64_t shards = countParts(ring.factors);
+  int64_t each = loop.getParts() / mesh.getLevelSize(ring.level);
+  if (!pulled)
+    ring.chunks = loop.getShift().getChunks();
+  bool keepsOwn =
+      !isOneInterval(program.getAxis(axis)) && each * ring.chunks > 1;
   bool isStrided = llvm::any_of(ring.factors, llvm::IsaPred<IntegerAttr>);
-  if (isStrided || (pulled ? arrives : !ring.slice.empty())) {
+  if (pulled ? isStrided || arrives
+             : !keepsOwn && (isStrided || !ring.slice.empty())) {
     ring.packed = makeRingMemory(ring, axis, local, 1, shards);
   } else if (pulled) {
     ring.lease = lend(ring.own, ring.group);
     leases.push_back(ring.lease);
   }
   int64_t count = shards / mesh.getLevelSize(ring.level) * loop.getParts();
-  int64_t each = loop.getParts() / mesh.getLevelSize(ring.level);
-  int64_t moved = count;
+  int64_t moved = count * ring.chunks;
   if (!pulled) {
     ring.numSlots = each + 1;
-    ring.chunks = loop.getShift().getChunks();
-    moved *= ring.chunks;
     // A part of a shard lies together where nothing comes before its axis.
-    if (each * ring.chunks > 1 && !isOutermost(local, axis))
+    if (each * ring.chunks > 1 && !keepsOwn && !isOutermost(local, axis))
       ring.outgoing = makeRingMemory(ring, axis, local, 1, moved);
   }
-  ring.slots =
-      makeRingMemory(ring, axis, local, ring.numSlots * ring.chunks, moved);
+  int64_t slots = ring.numSlots * ring.chunks;
+  if (keepsOwn)
+    ring.firstOwnSlot = slots;
+  ring.slots = makeRingMemory(
+      ring, axis, local, keepsOwn ? slots + each * ring.chunks : slots, moved);
   if (wide)
     widened[ring.buffer] = ring.wide =
         makeRingMemory(ring, axis, wide, 1, count);

@@ -56,6 +56,16 @@ SmallVector<Interval> NestExpander::getTouched(AxisAttr axis,
   return axis.getLayout().getLayout().shard(axis.getExtent(), count, index);
 }
 
+/// Which part of its axis part `part` of a shifted loop is, as addPart() has
+/// it.
+int64_t NestExpander::getNumberInLayout(const ShiftedLoop &shifted,
+                                        int64_t part) {
+  int64_t each = getPartsARank(shifted);
+  if (each == 1 || !isStriped(shifted.axis))
+    return part;
+  return part % each * (shifted.parts / each) + part / each;
+}
+
 /// How many steps of a shifted loop some rank needs, at least one.
 int64_t NestExpander::countSteps(const ShiftedLoop &shifted) {
   StringRef name = shifted.axis.getValue();
@@ -105,7 +115,8 @@ int64_t NestExpander::countSteps(const ShiftedLoop &shifted) {
     for (int64_t step = shifted.parts; step-- > needed;) {
       int64_t part = shifted.direction * step + phase;
       part = ((part % shifted.parts) + shifted.parts) % shifted.parts;
-      auto visited = layout.shard(axis.getExtent(), shifted.parts, part);
+      auto visited = layout.shard(axis.getExtent(), shifted.parts,
+                                  getNumberInLayout(shifted, part));
       bool seen = llvm::any_of(visited, [&](Interval moved) {
         return llvm::any_of(held, [&](Interval stays) {
           return moves ? sees(mask, stays, moved) : sees(mask, moved, stays);

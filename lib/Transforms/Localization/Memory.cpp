@@ -242,11 +242,8 @@ ProgramLocalizer::getHeldRange(Operation *op, const Memory &memory,
     if (!asked.index || asked.count % count != 0)
       return op->emitOpError() << "must name one of the " << count
                                << " parts of axis '" << axis.getName() << "'";
-    Value index = asked.index;
-    if (asked.count != count)
-      index = builder.fold<arith::DivUIOp>(op->getLoc(), index,
-                                           constant(asked.count / count));
-    return Range{index, count};
+    return Range{layouts.findAround(axis, asked.index, asked.count, count),
+                 count};
   }
   Shard held =
       getShard(op, memory.placement, axis.getName(), memory.coordinates);
@@ -290,7 +287,7 @@ ProgramLocalizer::getExtent(PartOp op, const Memory &memory, DimAttr dim) {
     if (held->steps.empty()) {
       extent.offset = sub(first, layouts.begin(axis, *held, divisor));
     } else {
-      Value shard = layouts.findShard(*held, asked.index, asked.count);
+      Value shard = layouts.findShard(axis, *held, asked.index, asked.count);
       Piece around = layouts.piece(axis, *held, shard, divisor);
       extent.offset = add(around.local, sub(first, around.begin));
     }

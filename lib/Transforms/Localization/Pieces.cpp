@@ -30,11 +30,10 @@ Value ProgramLocalizer::getLocalOffset(AxisAttr axis, const Extent &extent,
     return piece.begin;
   if (extent.whole)
     return piece.local;
-  // A shard of blocks from the front and the back holds its parts so too.
-  Value shard =
-      layouts.findShard(extent.held, extent.asked.index, extent.asked.count);
-  Piece held = layouts.piece(
-      axis, extent.held, layouts.findPiece(axis, extent.held, shard, number));
+  Piece held =
+      layouts.piece(axis, extent.held,
+                    layouts.findPiece(axis, extent.held, extent.asked.index,
+                                      extent.asked.count, number));
   return add(sub(piece.begin, held.begin), held.local);
 }
 
@@ -162,16 +161,6 @@ LogicalResult ProgramLocalizer::forEachPiece(
         continue;
       }
       AxisAttr axis = program.getAxis(dim.getAxis());
-      if (extent.asked.count != 1 && extent.held.count != 1 &&
-          extent.held.count != extent.asked.count &&
-          axis.getLayout().getKind() == Layout::Kind::Striped)
-        return op->emitOpError()
-               << "asks for one of " << extent.asked.count << " parts of axis '"
-               << axis.getName() << "', which is " << axis.getLayout() << " in "
-               << extent.held.count
-               << " parts in its memory, others than these; this version "
-                  "does not lower that: move whole shards, without chunks, or "
-                  "lay the axis out in blocks or zigzag";
       const Piece &piece = at->second;
       Value offset =
           getPieces(axis, extent.asked) == 1 && isOneInterval(axis)
