@@ -215,10 +215,7 @@ class Case:
             return
         several = len(parallel) > 1 and self._dice.one_in(3)
         by: list[str] | str = list(parallel) if several else self._dice.pick(parallel)
-        drawn = self._choices(by)
-        if several:
-            drawn["reads"] = "pull"
-        self._apply_shift(self._dice.pick(still), by, drawn)
+        self._apply_shift(self._dice.pick(still), by, self._choices(by))
 
     def _apply_shift(self, loop: str, by: list[str] | str, drawn: dict[str, int | str]) -> None:
         call = Call(name="shift", args=[loop], kwargs={"by": by, **drawn})
@@ -236,7 +233,9 @@ class Case:
             self.schedule.tile(loop, self._dice.parts(extents[loop]))
             self._hit("step", "tile by sizes")
         else:
-            self.schedule.tile(loop, self._dice.pick([1, 2, 2, 3, 4]))
+            # So that a ring may have several parts a rank.
+            several = 2 * self.schedule.mesh[self._dice.pick(self.schedule.mesh.names)]
+            self.schedule.tile(loop, self._dice.pick([1, 2, 2, 3, 4, several]))
 
     def _axis(self, buffers: Sequence[Buffer], of: Sequence[str] | None = None) -> str | None:
         """Draw an axis that buffers have, of some."""
