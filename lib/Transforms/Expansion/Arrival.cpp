@@ -37,13 +37,16 @@ using namespace mlir;
 using namespace mlir::commir;
 
 /// Part `part` of the shifted loop in the cut of a buffer: among the parts that
-/// the outer loops are at. Or one chunk of it.
+/// the outer loops are at. Or one chunk of it. What is pulled is but of the
+/// chunk that the outer loops are at, too.
 NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
                                            const Ring &member, Value part,
                                            std::optional<Part> chunk) {
   Part found =
       getPart(member.factors, member.level, part, shifted.axis, shifted.parts);
-  return chunk ? cutFurther(shifted.axis, found, *chunk) : found;
+  if (!member.group.empty() && isLastShared(shifted.loop, shifted.axis))
+    found = cutPart(shifted.axis, found, chunksOf.lookup(shifted.axis));
+  return chunk ? cutPart(shifted.axis, found, *chunk) : found;
 }
 
 /// The rank of the ring that owns a part.

@@ -143,12 +143,13 @@ NestExpander::Part NestExpander::getPart(ArrayRef<Attribute> factors,
   return part;
 }
 
-NestExpander::Part NestExpander::cutFurther(StringRef axis, Part part,
-                                            Part within) {
+NestExpander::Part NestExpander::cutPart(StringRef axis, Part part, Part by) {
+  if (!part.index || !by.index)
+    return part.index ? part : by;
   bool isDealt = isStriped(axis);
-  const Part &outer = isDealt ? within : part, &inner = isDealt ? part : within;
+  const Part &outer = isDealt ? by : part, &inner = isDealt ? part : by;
   return {add(mul(outer.index, inner.count), inner.index),
-          part.count * within.count};
+          part.count * by.count};
 }
 
 void NestExpander::addPart(StringRef axis, Part &part, Value index,
@@ -164,7 +165,7 @@ void NestExpander::addPart(StringRef axis, Part &part, Value index,
   part.index = part.index ? add(mul(part.index, count), member) : member;
   part.count *= count;
   if (isDealt)
-    part = cutFurther(axis, part, {within, each});
+    part = cutPart(axis, part, {within, each});
 }
 
 Value NestExpander::getHeldTile(const Ring &ring,
@@ -244,6 +245,7 @@ LogicalResult NestExpander::expand() {
                            "loop that is not parallel");
   if (failed(placeOutputs()))
     return failure();
+  findChunks();
   llvm::SetVector<int64_t> inputs;
   for (LoadOp load : nest.getBody().getOps<LoadOp>())
     inputs.insert(cast<BlockArgument>(load.getBuffer()).getArgNumber());
@@ -272,6 +274,8 @@ void NestExpander::pushRanks(LoopAttr loop) {
   for (auto [axis, own] : llvm::zip_equal(loop.getAxes(), levels))
     for (StringAttr level : own)
       pushPart(axis, getRank(level), mesh.getLevelSize(level));
+  for (StringAttr axis : loop.getAxes())
+    cutInChunks(loop, axis);
 }
 
 LogicalResult NestExpander::emitLoops(size_t at) {
@@ -328,12 +332,8 @@ bool NestExpander::entersOnce(KernelOp kernel) {
 }
 
 LogicalResult NestExpander::emitBody() {
-  llvm::StringMap<Part> before = parts;
-  for (auto &[axis, chunk] : chunksOf)
-    parts[axis] = cutFurther(axis, parts[axis], chunk);
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
     if (!entersOnce(kernel) && failed(emitLaunch(kernel)))
       return failure();
-  parts = std::move(before);
   return success();
 }

@@ -61,7 +61,8 @@ public:
   LogicalResult expand();
 
 private:
-  /// Which part of an axis an iteration works on: `index` of `count`.
+  /// Which part of an axis an iteration works on: `index` of `count`; a null
+  /// index stands for all of it.
   struct Part {
     Value index;
     int64_t count = 1;
@@ -73,6 +74,16 @@ private:
     CutAttr cut;
     SmallVector<LoopAttr> rings;
     bool exchanges = false;
+  };
+
+  /// A loop that brings the parts of an input along a level.
+  struct Move {
+    LoopAttr loop;
+    StringAttr level;
+    bool pulled;
+    /// Whether it has a ring: of loops that pull, one right within the other,
+    /// the innermost reads the owner, wherever that is.
+    bool hasRing;
   };
 
   LogicalResult checkStores();
@@ -89,6 +100,7 @@ private:
   LogicalResult addPanels(int64_t buffer, CutAttr cut);
   Value startBroadcast(const ShiftedLoop &shifted, const Ring &member,
                        Value panel, Value slot, Value when);
+  SmallVector<Move> findMoves(int64_t buffer, const Movement &movement);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
   LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring,
                         BufferType wide);
@@ -175,7 +187,26 @@ private:
   /// Where the whole result of a store goes, in its own type if it can.
   Value makeResult(StoreOp store, size_t result, PlacementAttr placement);
   void whenTrue(Value condition, function_ref<void()> body);
-  int64_t getChunks(LoopAttr loop);
+  void findChunks();
+  /// Into how many chunks the work of a step is cut: as what moves is.
+  int64_t getChunks(LoopAttr loop) {
+    auto found = chunkCounts.find(loop.getName());
+    return found == chunkCounts.end() ? 1 : found->second;
+  }
+  int64_t countChunksAround(LoopAttr loop, StringRef axis);
+  bool isLastShared(LoopAttr loop, StringRef axis);
+  void cutInChunks(LoopAttr loop, StringRef axis);
+  SmallVector<LoopAttr> getTiles(LoopAttr loop, ArrayRef<Attribute> factors);
+  Value getVisited(LoopAttr loop);
+  Value getTileSlot(ArrayRef<LoopAttr> tiles, Value slot);
+  void atTile(ArrayRef<LoopAttr> tiles, Value number, function_ref<void()> at);
+  void forEachTile(const TravellingStore &moved, function_ref<void()> body);
+  void startEachTile(
+      const TravellingStore &moved, SmallVectorImpl<Value> &tokens,
+      SmallVectorImpl<Value> &opened,
+      function_ref<void(SmallVectorImpl<Value> &, SmallVectorImpl<Value> &)>
+          start);
+  void closeAll(SmallVectorImpl<Value> &opened);
   LogicalResult emitLoops(size_t at);
   void pushRanks(LoopAttr loop);
   std::optional<size_t> findRingOfSlices(size_t at);
@@ -239,7 +270,12 @@ private:
                       Value from, Value when);
   void waitForAll(SmallVectorImpl<Value> &tokens);
   std::pair<Value, Value> getDelivery(const ShiftedLoop &shifted, Value part);
-  Value getTotalTile(const ShiftedLoop &shifted, const Traveller &traveller);
+  SmallVector<std::pair<StringRef, Part>> getPlace(const ShiftedLoop &shifted,
+                                                   const Traveller &traveller,
+                                                   Value part, Part chunk);
+  Departure getTotal(const Traveller &traveller);
+  Value getTotalTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                     Value chunk = {});
   int64_t getClosing(const ShiftedLoop &shifted);
   Value getArrivalTile(const ShiftedLoop &shifted, const TravellingStore &moved,
                        const Traveller &traveller, const RingStep &step);
@@ -265,7 +301,8 @@ private:
   bool goesInChunks(StoreOp store, LoopAttr loop);
   bool movesInChunks(LoopAttr loop);
   LoopAttr getChunkedLoop(StoreOp store);
-  bool arrivesInPlace(StoreOp store);
+  bool liesTogether(StoreOp store, LoopAttr loop);
+  bool arrivesInPlace(StoreOp store, LoopAttr loop);
   LogicalResult checkChunks(LoopAttr loop);
   LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunksOfTwo(size_t at, const ShiftedLoop &shifted);
@@ -275,6 +312,8 @@ private:
   Value getChunkTile(const ShiftedLoop &shifted, const Traveller &traveller,
                      Value memory, Value part, Value chunk, Value slot = {});
   Value getArrivalSlot(const ShiftedLoop &shifted, StoreOp store, Value number);
+  void narrowChunk(const ShiftedLoop &shifted, const TravellingStore &moved,
+                   Value part, Value chunk, Value slot);
   void startDelivery(const ShiftedLoop &shifted, Value number, bool direct,
                      SmallVectorImpl<Value> &tokens,
                      SmallVectorImpl<Value> &opened);
@@ -366,7 +405,7 @@ private:
 
   /// One of several parts of a part of an axis. Stripes are dealt in turn, so
   /// that those of one part are of one of more parts, too.
-  Part cutFurther(StringRef axis, Part part, Part within);
+  Part cutPart(StringRef axis, Part part, Part by);
 
   /// Adds index `index` of `count` as the innermost cut of a part so far. Of a
   /// shifted loop each rank has `each` that follow one another, as the finer
@@ -434,8 +473,9 @@ private:
   MovedInputs &movedInputs;
   Pass::Statistic &transfers;
   llvm::StringMap<Part> parts;
-  /// Which chunk of its part a shifted loop over an axis works on: its
-  /// innermost cut, whatever loops lie between.
+  /// Into how many chunks each loop along which something moves cuts its work.
+  llvm::StringMap<int64_t> chunkCounts;
+  /// Which chunk of its part the shifted loops over an axis work on.
   llvm::StringMap<Part> chunksOf;
   /// What the loops over an axis that are not parallel are at, outermost first.
   llvm::StringMap<SmallVector<Visit>> visited;

@@ -23,6 +23,9 @@ struct Traveller {
   SmallVector<std::pair<StringAttr, SmallVector<Attribute>>> outer;
   /// Other axes of which but a slice moves, the part that loops around are at.
   SmallVector<StringAttr> slice;
+  /// The loops inside whose parts a chunk of a part has a tile of each, so that
+  /// it does not lie together: each tile is in a slot of its own.
+  SmallVector<LoopAttr> tiles = {};
   /// Where a narrower link rounds what leaves, and gives what came its own type
   /// back; null where it need not.
   Value outgoing = {}, widened = {};
@@ -47,6 +50,8 @@ struct Departure {
   Value partial, slot;
   size_t turns;
   bool isWritten; // by the launches of the step, all of it
+  /// The loops whose parts have a slot each, of what leaves in chunks.
+  SmallVector<LoopAttr> tiles = {};
   /// At the last step, where it is not null: the memory that it makes the
   /// rank's own part in, and whether that holds the sum of others.
   Value isLast = {}, home = {}, homeSlot = {};
