@@ -113,3 +113,17 @@ def test_launches_grow_as_the_stripes():
             plan = compiled(striped(mc.programs.attention, 4, MASKS[mask], length))
             stripes = length // 4 // RANKS
             assert launches(plan) <= most * stripes * RANKS * RANKS
+
+
+def test_gradients_of_keys_are_merged_few_times():
+    # Once for each stripe of the queries, they would be rounded twice as far.
+    program = striped(mc.programs.attention_backward, 2, mc.causal(), 600, group=2, d=4)
+    whole, dealt = (trial(compiled(program, mesh=mc.Mesh(gpu=n))).errors for n in (1, 2))
+    for name in dealt:
+        assert dealt[name] <= 1.25 * whole[name] + 2**-24, name
+
+
+def test_gradients_take_no_more_launches():
+    for mask, most in (("causal", 2), ("both sides", 4)):
+        plan = compiled(striped(mc.programs.attention_backward, 4, MASKS[mask], 480))
+        assert launches(plan) <= most * (480 // 4 // RANKS) * RANKS * RANKS
