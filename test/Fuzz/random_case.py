@@ -405,6 +405,13 @@ class Case:
         options = SimOptions(
             seed=self.number + 1, max_delay_us=self._dice.pick([20, 200, 2000])
         )
+        if level := self._dice.pick(["", "", "", *self.schedule.mesh.names]):
+            try:
+                plan = self.schedule.compile(puts=level)
+                self.hits.append(("transport", "rma"))
+            except mc.CompileError as error:
+                if "can be a put" not in error.message:
+                    return end("ALARM", f"puts over '{level}': {error.message}")
         try:
             result = trial(plan, self.number, options)
         except mc.RunError as error:

@@ -200,6 +200,7 @@ private:
   // Transfers.cpp: communication
   //===--------------------------------------------------------------------===//
   LogicalResult startExchange(RankState &rank);
+  LogicalResult checkPut(RankState &rank, const Transfer &transfer);
   LogicalResult startAllGather(RankState &rank);
   LogicalResult startPull(RankState &rank);
   LogicalResult start(RankState &rank, std::shared_ptr<Transfer> transfer);
