@@ -68,6 +68,34 @@ struct Piece {
   Content content;
 };
 
+/// What of a piece lies in a box of its region, which lies in the piece.
+Content takePart(const Piece &piece, const Box &box);
+
+/// Pieces by their place along the dimension that cuts them the most: those of
+/// two regions meet each other without asking every pair.
+class PieceOrder {
+public:
+  /// By one of `dims`; if there is none, all pieces are near all others.
+  PieceOrder(ArrayRef<Piece> pieces, ArrayRef<unsigned> dims);
+
+  /// All pieces that overlap an interval of dimension getDim(), perhaps more.
+  ArrayRef<const Piece *> getNear(const Interval &along) const;
+  std::optional<unsigned> getDim() const { return dim; }
+  /// All that overlap a box of the same dimensions, perhaps more.
+  ArrayRef<const Piece *> getNear(const Box &box) const {
+    return dim ? getNear(box[*dim]) : ArrayRef<const Piece *>(sorted);
+  }
+
+private:
+  SmallVector<const Piece *, 1> sorted;
+  std::optional<unsigned> dim;
+  /// No piece is wider along the dimension.
+  int64_t widest = 0;
+};
+
+/// All dimensions of a box.
+SmallVector<unsigned> getAllDims(const Box &box);
+
 /// The part of a region that `local` names.
 MemoryBox slice(const MemoryBox &region, const Box &local);
 
@@ -92,6 +120,13 @@ public:
 
   void write(const MemoryBox &region, const Content &content);
 
+  /// Writes pieces that are all of a region. Stripes are thousands of them:
+  /// what lay there is looked at once, and not once for each.
+  void write(const MemoryBox &region, ArrayRef<Piece> pieces);
+
+  /// Writes regions that lie apart.
+  void write(std::vector<std::pair<MemoryBox, Content>> parts);
+
   /// A region holds nothing that could be read from now on.
   void forget(const MemoryBox &region);
 
@@ -115,6 +150,8 @@ private:
   /// the region leaves.
   std::vector<Entry> takeRest(const MemoryBox &region);
   void put(std::vector<Entry> entries);
+  /// Writes parts of a region, by the place of each in the memory.
+  void replace(const MemoryBox &region, std::vector<Entry> parts);
 
   Groups groups;
 };
