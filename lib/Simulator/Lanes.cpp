@@ -159,11 +159,6 @@ void Engine::startGather(int32_t number) {
 void Engine::startPull(int32_t number) {
   Lane &lane = lanes[number];
   const Task &task = *lane.queue[lane.front].task;
-  if (task.from == lane.rank) {
-    clock.set(clock.now + machine.getMoveSeconds("copy", 2.0 * task.bytes),
-              Alarm::Kind::LaneEnds, number);
-    return;
-  }
   LeaseState &state = leases[task.index];
   double opened = state.opened[task.to];
   if (opened < 0) {

@@ -13,7 +13,7 @@
 // Messages and collectives are kernels of their own, which take some of the
 // speed of those beside them from when their lane reaches them until they end,
 // also while they wait for their peer. Pulls are done by copy engines and take
-// none.
+// none, but those of a rank's own memory, which are kernels in its stream.
 //
 //===----------------------------------------------------------------------===//
 

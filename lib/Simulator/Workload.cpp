@@ -263,6 +263,14 @@ void WorkloadBuilder::addPull(Task task, const PlanEvent &event) {
   Lease &lease = workload.leases[task.index];
   if (event.happens && !event.outputs[0].isEmpty()) {
     task.from = getMember(lease.group, event.from);
+    // A device copies within its memory where kernels leave room: between them.
+    if (task.from == rank) {
+      Task copy = task;
+      copy.kind = Task::Kind::Compute;
+      addCompute(copy, event);
+      task.from = -1;
+      return push(task);
+    }
     task.to = event.from;
     task.bytes = event.outputs[0].getBytes();
     move(Transport::Pull, task.from, task);

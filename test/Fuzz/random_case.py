@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import mercury as mc
 from applied_rules import applied, rings
@@ -147,8 +148,10 @@ class Case:
         waits = bool(read_placed(self.schedule).deferred)
         if waits and drawn["results"] == "travel":
             drawn["results"] = "deliver"  # what travels is merged on its way
-        # Chunks go along one ring, and those of results end with the own part.
-        if self._pair or ahead or waits or nests or (results == "deliver" and not last):
+        # What rotates along an outer ring comes whole, and chunks of results end with the
+        # own part.
+        turns = nests and drawn["reads"] == "rotate"
+        if self._pair or ahead or waits or turns or (results == "deliver" and not last):
             drawn["chunks"] = 1
         # One that is rounded once, to what the outputs have, is as right as they are.
         narrow = self.program.outputs[0].dtype
@@ -272,8 +275,18 @@ class Case:
                 self._placed.add(output.name)
         if axis in self._open() and self._dice.one_in(2):
             drawn = self._choices(loop.name)
-            drawn["offset"] = drawn["direction"]
-            self._apply_shift(str(axis), loop.name, drawn)
+            ring, each = self._ring(str(axis), prod(self.schedule.mesh[n] for n in levels))
+            drawn["offset"] = int(drawn["direction"]) * each
+            self._apply_shift(ring, loop.name, drawn)
+
+    def _ring(self, axis: str, ranks: int) -> tuple[str, int]:
+        """Draw a loop over an axis for results to move along, and its parts a rank."""
+        kind = self._dice.pick(["whole", "whole", "inside", "outside", "several"])
+        if kind == "whole":
+            return axis, 1
+        each = 2 if kind == "several" else 1
+        self.schedule.tile(axis, 2 if kind == "inside" else ranks * each)
+        return f"{axis}_{'inner' if kind == 'inside' else 'outer'}", each
 
     def _shard(self) -> None:
         buffer = self._dice.pick(self.program.buffers)

@@ -82,6 +82,26 @@ commir.program @several_parts_a_rank_around_a_ring on @mesh axes(i = 8, j = 8, k
 // -----
 
 commir.mesh @mesh(node = 2, gpu = 2)
+commir.program @chunks_of_a_ring_around_another on @mesh axes(i = 8, j = 8, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> replicate [gpu],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-error@below {{needs rule R3 in chunks by rotate of tiles (a chunk of 'B' has rows of each part of the loops inside 'k_outer'; read it by pull, or in one chunk)}}
+  commir.for i of 2 parallel(node), j of 2 parallel(gpu),
+      k_outer in k of 2 shift(by i on node, chunks 2), k_inner in k of 2 shift(by j on gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+commir.mesh @mesh(node = 2, gpu = 2)
 commir.program @parallel_and_shifted on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
            %B: !commir.buffer<[k, j], f32>)

@@ -26,8 +26,9 @@ class Clock:
 
     torch, rank, size, device, name = None, 0, 2, "cpu", "a clock"
 
-    def __init__(self, seed=0):
+    def __init__(self, seed=0, memory=0):
         self.at, self.log, self.random = 0.0, [], random.Random(seed)
+        self.memory = memory
 
     def work(self, name, ms, spread=0.0, tensor=None):
         def run():
@@ -56,6 +57,9 @@ class Clock:
 
     def capture(self, work):
         return work, work()
+
+    def free_memory(self):
+        return self.memory
 
     def synchronize(self):
         pass

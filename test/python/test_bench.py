@@ -245,6 +245,40 @@ def test_everything_made_is_closed_once():
     assert sorted(closed) == ["good", "wrong"]
 
 
+def test_the_slowest_leave_when_memory_is_short():
+    on = Clock(memory=140)
+
+    def holding(name, ms, size):
+        tensor = Tensor()
+
+        def prepare(problem, processes):
+            if size > on.memory:
+                raise MemoryError(f"{size} of {on.memory}")
+            on.memory -= size
+
+            def close():
+                on.memory += size
+
+            return Prepared(run=on.work(name, ms, tensor=tensor), held={"C": ()}, close=close)
+
+        return Candidate(name=name, prepare=prepare)
+
+    times = {"a": 1.3, "b": 1.5, "slow": 9.0, "c": 1.2, "d": 1.4, "e": 1.1, "f": 1.6}
+    made, _ = sweep(on, [holding(name, ms, 30) for name, ms in times.items()])
+    stood = {name for name, record in made.items() if record.ours_ms is not None}
+    assert stood == {"a", "c", "e", "f"}
+    assert made["e"].chosen
+    assert made["slow"].failed == (
+        "too slow to be measured in turns: 9.000 ms when tried, the floor 1.000"
+    )
+    for name in ("b", "d"):
+        assert made[name].failed == (
+            "left its place to others, as memory was short, being the slowest then: "
+            f"{times[name]:.3f} ms when tried, the floor 1.000"
+        )
+    assert on.memory == 140
+
+
 def test_what_a_graph_reads_is_kept_until_all_turns_are_over():
     class Data:
         pass

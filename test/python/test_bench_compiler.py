@@ -5,6 +5,7 @@ import re
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
+import mercury as mc
 import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "bench-compiler"
@@ -47,9 +48,15 @@ def test_the_simulator_is_timed(tool):
 
 def test_a_space_is_timed_and_counted(tool):
     figures = tool.space(ranks=2, machine="h200-2x1")
-    assert len(figures) == 3
+    assert len(figures) == 4
     for name in figures:
-        made, simulated = map(
-            int, re.search(r"(\d+) schedules, (\d+) simulated", name).groups()
-        )
-        assert 0 < simulated <= made
+        assert int(re.search(r", 2 ranks: (\d+) schedules$", name).group(1)) > 0
+
+
+def test_a_space_ends_with_the_first_schedule_that_is_refused(tool, monkeypatch):
+    def refuse(candidate):
+        raise mc.CompileError("needs rule R6")
+
+    monkeypatch.setattr("mercury.tuner.lower.lower", refuse)
+    with pytest.raises(SystemExit, match=r"refused: parallelize\(.*\)\nneeds rule R6"):
+        tool.space(ranks=2, machine="h200-2x1")

@@ -33,17 +33,16 @@ using namespace mlir;
 using namespace mlir::commir;
 
 /// Part `part` of the shifted loop in the cut of a buffer: among the parts that
-/// the outer loops are at. Or one chunk of it.
+/// the outer loops are at. Or one chunk of it. What is pulled is but of the
+/// chunk that the outer loops are at, too.
 NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
                                            const Ring &member, Value part,
                                            std::optional<Part> chunk) {
   Part found =
       getPart(member.factors, member.level, part, shifted.axis, shifted.parts);
-  if (chunk) {
-    found.index = add(mul(found.index, chunk->count), chunk->index);
-    found.count *= chunk->count;
-  }
-  return found;
+  if (!member.group.empty() && isLastShared(shifted.loop, shifted.axis))
+    found = cutPart(found, chunksOf.lookup(shifted.axis));
+  return chunk ? cutPart(found, *chunk) : found;
 }
 
 /// The rank of the ring that owns a part.

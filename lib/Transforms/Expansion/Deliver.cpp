@@ -84,32 +84,45 @@ bool NestExpander::isOutermost(BufferType type, StringRef axis) {
   return false;
 }
 
+/// Whether what moves of the results of a store along a loop lies together in
+/// the rank's memory for them: nothing but what is of one element comes before
+/// what they are cut along.
+bool NestExpander::liesTogether(StoreOp store, LoopAttr loop) {
+  return llvm::all_of(store.getBuffers(), [&](Value buffer) {
+    auto type = cast<BufferType>(buffer.getType());
+    return llvm::all_of(loops, [&](LoopAttr cut) {
+      StringRef axis = cut.getAxes().front();
+      bool slices = cut != loop && movesInSlices(store, cut, loop);
+      bool chunks = cut == loop && getChunks(loop) != 1;
+      return (!slices && !chunks) || isOutermost(type, axis);
+    });
+  });
+}
+
 /// Whether the first partial results to come make up what a store's results
 /// start from: they lie as these do, no chunk is late, and no loop outside
 /// comes back to add more.
-bool NestExpander::arrivesInPlace(StoreOp store) {
-  LoopAttr loop = getChunkedLoop(store);
-  if (!loop || loop.getShift().getChunks() == 1)
+bool NestExpander::arrivesInPlace(StoreOp store, LoopAttr loop) {
+  if (loop != getChunkedLoop(store) || loop.getShift().getChunks() == 1)
     return false;
+  StringRef axis = loop.getAxes().front();
   for (LoopAttr outer : loops) {
     if (outer == loop)
       break;
-    if (!outer.isParallel() && outer.getParts() != 1 &&
+    if (!outer.isParallel() && outer.getParts() != 1 && !outer.isOver(axis) &&
         !movesInSlices(store, outer, loop))
       return false;
   }
-  StringRef axis = loop.getAxes().front();
   if (!isOneInterval(program.getAxis(axis)))
     return false;
   bool fetched = getResultVia(store, loop) == ResultVia::Fetch;
-  return llvm::all_of(llvm::enumerate(store.getBuffers()), [&](auto each) {
-    auto type = cast<BufferType>(each.value().getType());
-    Type made = getElementType(memory.lookup(each.value()));
-    // A message fills memory without gaps.
-    return (getLinkType(loop, made) == made ||
-            isLogSumExp(store, each.index())) &&
-           (fetched || isOutermost(type, axis));
-  });
+  return llvm::all_of(llvm::enumerate(store.getBuffers()),
+                      [&](auto each) {
+                        Type made = getElementType(memory.lookup(each.value()));
+                        return getLinkType(loop, made) == made ||
+                               isLogSumExp(store, each.index());
+                      }) &&
+         (fetched || liesTogether(store, loop)); // a message has no gaps
 }
 
 /// What this version does not move in chunks.
@@ -126,50 +139,30 @@ LogicalResult NestExpander::checkChunks(LoopAttr loop) {
       return needsRule("R6 in chunks of a deferred merge",
                        "what comes in chunks is merged as it comes; do not "
                        "defer it, or let it come in one chunk");
-    for (const Traveller &traveller : moved.results)
-      if (llvm::any_of(traveller.factors, llvm::IsaPred<IntegerAttr>))
-        return needsRule("R6 in chunks of a strided placement",
-                         "a part is in pieces; let it come in one chunk");
-    for (LoopAttr other : loops)
-      if (other != loop && travels(moved.store, other))
-        return needsRule("R6 in chunks along nested loops",
-                         "what loop '" + other.getName() +
-                             "' moves is not whole yet; let '" +
-                             loop.getName() + "' move in one chunk");
+    if (!moved.results.front().tiles.empty() &&
+        travelsInside(moved.store, loop))
+      return needsRule("R6 in chunks along nested loops",
+                       "what the loops inside bring of a chunk is in pieces; "
+                       "let '" +
+                           loop.getName() + "' move in one chunk");
   }
   ShiftAttr shift = loop.getShift();
-  for (LoopAttr other : loops)
-    if (other != loop && other.isOver(loop.getAxes().front()) &&
-        other.getParts() > 1 && shift.getChunks() > 1)
-      return needsRule("R6 in chunks of tiles",
-                       "a chunk is not whole tiles of the other loops over '" +
-                           loop.getAxes().front().getValue() +
-                           "'; let it come in one chunk");
   if (!delivers)
     return success();
   if (!llvm::all_of(stores, isDelivered))
     return needsRule("R6 in two ways in chunks",
                      "let all results of the loop travel, or none");
   int64_t n = loop.getParts(), offset = shift.getOffset();
+  // Several parts a rank are chunks by now.
+  int64_t each = 1;
+  for (auto written : nest.getLoops().getAsRange<LoopAttr>())
+    if (written.getName() == loop.getName())
+      each = written.getParts() / n;
   if ((shift.getDirection() * (n - 1) + offset) % n != 0)
-    return needsRule(("R6 in chunks with offset " + Twine(offset)).str(),
+    return needsRule(("R6 in chunks with offset " + Twine(offset * each)).str(),
                      "the own part must come last: give offset " +
-                         Twine(shift.getDirection()));
+                         Twine(shift.getDirection() * each));
   return success();
-}
-
-/// One chunk of a part, in memory that holds it or its part.
-Value NestExpander::getChunkTile(const ShiftedLoop &shifted,
-                                 const Traveller &traveller, Value memory,
-                                 Value part, Value chunk, Value slot) {
-  int64_t count = shifted.loop.getShift().getChunks();
-  Part own = getPart(traveller.factors, shifted.level, part, shifted.axis);
-  own.index = add(mul(own.index, count), chunk);
-  own.count *= count;
-  SmallVector<std::pair<StringRef, Part>> at{{shifted.axis, own}};
-  for (StringAttr axis : traveller.slice)
-    at.emplace_back(axis, parts.lookup(axis));
-  return getTileAt(memory, at, slot);
 }
 
 /// Where chunk `number` waits that does not come to where the result is. Of two
@@ -197,33 +190,43 @@ void NestExpander::startDelivery(const ShiftedLoop &shifted, Value number,
   auto [to, from] = getDelivery(shifted, part);
   Value always = arith::ConstantIntOp::create(builder, loc, 1, 1);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
-    for (const Traveller &traveller : moved.results) {
-      Value made = traveller.outgoing ? traveller.outgoing : traveller.partial;
-      bool arrives = direct && arrivesInPlace(moved.store);
-      Value target = arrives ? memory[traveller.buffer] : traveller.incoming;
-      Value arrival =
-          arrives ? Value() : getArrivalSlot(shifted, moved.store, number);
-      Value coming =
-          getChunkTile(shifted, traveller, target, rank, chunk, arrival);
-      if (moved.via == ResultVia::Deliver) {
-        Value leaving =
-            getChunkTile(shifted, traveller, made, part, chunk, slot);
+    bool arrives = direct && arrivesInPlace(moved.store, shifted.loop);
+    auto start = [&](SmallVectorImpl<Value> &tokens,
+                     SmallVectorImpl<Value> &opened) {
+      for (const Traveller &traveller : moved.results) {
+        Value made =
+            traveller.outgoing ? traveller.outgoing : traveller.partial;
+        Value coming =
+            arrives
+                ? getTotalTile(shifted, traveller, chunk)
+                : getChunkTile(shifted, traveller, traveller.incoming, rank,
+                               chunk,
+                               getArrivalSlot(shifted, moved.store, number));
+        if (moved.via == ResultVia::Deliver) {
+          Value leaving =
+              getChunkTile(shifted, traveller, made, part, chunk, slot);
+          tokens.push_back(
+              startExchange(shifted.level, leaving, to, coming, from, always));
+          continue;
+        }
+        Value lease =
+            LeaseOpenOp::create(builder, loc, LeaseType::get(nest.getContext()),
+                                made, getTileSlot(traveller.tiles, slot),
+                                builder.getArrayAttr(shifted.level));
+        Value theirs =
+            LeaseMemoryOp::create(builder, loc, made.getType(), lease, from);
+        // What is lent is the tile, so that it has no slot.
+        Value source =
+            getTileAt(theirs, getPlace(shifted, traveller, rank,
+                                       {chunk, getChunks(shifted.loop)}));
         tokens.push_back(
-            startExchange(shifted.level, leaving, to, coming, from, always));
-        continue;
+            PullStartOp::create(builder, loc, TokenType::get(nest.getContext()),
+                                source, coming, lease, from, always));
+        opened.push_back(lease);
+        ++transfers;
       }
-      Value lease =
-          LeaseOpenOp::create(builder, loc, LeaseType::get(nest.getContext()),
-                              made, slot, builder.getArrayAttr(shifted.level));
-      Value theirs =
-          LeaseMemoryOp::create(builder, loc, made.getType(), lease, from);
-      Value source = getChunkTile(shifted, traveller, theirs, rank, chunk);
-      tokens.push_back(
-          PullStartOp::create(builder, loc, TokenType::get(nest.getContext()),
-                              source, coming, lease, from, always));
-      opened.push_back(lease);
-      ++transfers;
-    }
+    };
+    startEachTile(moved, tokens, opened, start);
   }
 }
 
@@ -235,24 +238,25 @@ void NestExpander::mergeDelivery(const ShiftedLoop &shifted, Value number,
   Value rank = getRank(shifted.level);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
     StoreOp store = moved.store;
-    if (store.getDeferred() || (direct && arrivesInPlace(store)))
+    if (store.getDeferred() || (direct && arrivesInPlace(store, shifted.loop)))
       continue;
     Value slot = getArrivalSlot(shifted, store, chunk);
-    SmallVector<Value> came, sums;
-    for (const Traveller &traveller : moved.results) {
-      Value tile = getChunkTile(shifted, traveller, traveller.incoming, rank,
-                                chunk, slot);
-      if (traveller.widened) {
-        Value wide =
-            getChunkTile(shifted, traveller, traveller.widened, rank, chunk);
-        CopyOp::create(builder, nest.getLoc(), tile, wide);
-        tile = wide;
+    forEachTile(moved, [&] {
+      SmallVector<Value> came, sums;
+      for (const Traveller &traveller : moved.results) {
+        Value tile = getChunkTile(shifted, traveller, traveller.incoming, rank,
+                                  chunk, slot);
+        if (traveller.widened) {
+          Value wide =
+              getChunkTile(shifted, traveller, traveller.widened, rank, chunk);
+          CopyOp::create(builder, nest.getLoc(), tile, wide);
+          tile = wide;
+        }
+        came.push_back(tile);
+        sums.push_back(getTotalTile(shifted, traveller, chunk));
       }
-      came.push_back(tile);
-      sums.push_back(getChunkTile(shifted, traveller, memory[traveller.buffer],
-                                  rank, chunk));
-    }
-    merge(store, came, sums);
+      merge(store, came, sums);
+    });
   }
 }
 
@@ -271,41 +275,63 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
   Value slot = arith::RemUIOp::create(builder, loc, number,
                                       constant(countChunkSlots(shifted.loop)));
   auto &stores = travellers[shifted.loop.getName()];
-  auto forEach = [&](auto body) {
-    for (const TravellingStore &moved : stores)
-      for (auto [i, traveller] : llvm::enumerate(moved.results))
-        body(moved.store, i, traveller);
-  };
   // Launches write what leaves, and merge into what has come.
   size_t inner = turns.size() + (chunks == 1 ? 1 : 2);
-  forEach([&](StoreOp store, size_t i, const Traveller &traveller) {
+  for (const TravellingStore &moved : stores) {
+    StoreOp store = moved.store;
     bool isWritten = writesStep(store, shifted.loop);
-    Departure made{traveller.partial, traveller.outgoing ? constant(0) : slot,
-                   inner, isWritten};
-    if (own && store.getDeferred())
-      made = {traveller.incoming, constant(0), inner, isWritten};
-    else if (own)
-      made = {memory[traveller.buffer], Value(), inner, /*isWritten=*/false};
+    auto getMade = [&](const Traveller &traveller) -> Departure {
+      if (own && store.getDeferred())
+        return {traveller.incoming, constant(0), inner, isWritten};
+      if (own) {
+        Departure total = getTotal(traveller);
+        return {total.partial, total.slot, inner, /*isWritten=*/false};
+      }
+      return {traveller.partial, traveller.outgoing ? constant(0) : slot, inner,
+              isWritten, traveller.tiles};
+    };
     if (!isWritten && (!own || store.getDeferred()))
-      fillWithIdentity(store, i,
-                       getChunkTile(shifted, traveller, made.partial, step.part,
-                                    chunk, made.slot));
-    departing[traveller.buffer].push_back(made);
-  });
+      forEachTile(moved, [&] {
+        for (auto [i, traveller] : llvm::enumerate(moved.results)) {
+          Departure made = getMade(traveller);
+          fillWithIdentity(store, i,
+                           getChunkTile(shifted, traveller, made.partial,
+                                        step.part, chunk, made.slot));
+        }
+      });
+    for (const Traveller &traveller : moved.results)
+      departing[traveller.buffer].push_back(getMade(traveller));
+  }
   LogicalResult result = emitStepBody(
       at, shifted, step,
       chunks == 1 ? std::nullopt : std::optional(Part{chunk, chunks}));
-  forEach([&](StoreOp, size_t, const Traveller &traveller) {
-    departing[traveller.buffer].pop_back();
-    if (own || !traveller.outgoing)
-      return;
-    Value narrow = getChunkTile(shifted, traveller, traveller.outgoing,
-                                step.part, chunk, slot);
-    Value wide =
-        getChunkTile(shifted, traveller, traveller.partial, step.part, chunk);
-    CopyOp::create(builder, loc, wide, narrow);
-  });
+  for (const TravellingStore &moved : stores) {
+    for (const Traveller &traveller : moved.results)
+      departing[traveller.buffer].pop_back();
+    if (!own)
+      narrowChunk(shifted, moved, step.part, chunk, slot);
+  }
   return result;
+}
+
+/// Rounds a chunk that was made, for it to leave.
+void NestExpander::narrowChunk(const ShiftedLoop &shifted,
+                               const TravellingStore &moved, Value part,
+                               Value chunk, Value slot) {
+  if (llvm::none_of(moved.results,
+                    [](const Traveller &each) { return each.outgoing; }))
+    return;
+  forEachTile(moved, [&] {
+    for (const Traveller &traveller : moved.results) {
+      if (!traveller.outgoing)
+        continue;
+      Value narrow = getChunkTile(shifted, traveller, traveller.outgoing, part,
+                                  chunk, slot);
+      Value wide =
+          getChunkTile(shifted, traveller, traveller.partial, part, chunk);
+      CopyOp::create(builder, nest.getLoc(), wide, narrow);
+    }
+  });
 }
 
 LogicalResult NestExpander::emitChunks(size_t at, const ShiftedLoop &shifted) {
@@ -348,8 +374,7 @@ LogicalResult NestExpander::emitChunksOfMany(size_t at,
     }
     LogicalResult result = emitChunk(at, shifted, number, own);
     waitForAll(tokens);
-    for (Value lease : llvm::reverse(opened))
-      LeaseCloseOp::create(builder, loc, lease);
+    closeAll(opened);
     if (moves)
       mergeDelivery(shifted, before, direct);
     return result;

@@ -59,7 +59,7 @@ LogicalResult NestExpander::emitChunksOfTwo(size_t at,
   }
   const auto &stores = travellers[shifted.loop.getName()];
   bool areInPlace = llvm::all_of(stores, [&](const TravellingStore &moved) {
-    return arrivesInPlace(moved.store);
+    return arrivesInPlace(moved.store, shifted.loop);
   });
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     if (areInPlace)
@@ -71,7 +71,6 @@ LogicalResult NestExpander::emitChunksOfTwo(size_t at,
   }
   if (areInPlace && block == nest->getBlock())
     useTwoLanes(block, before, nest, chunks);
-  for (Value lease : llvm::reverse(opened))
-    LeaseCloseOp::create(builder, nest.getLoc(), lease);
+  closeAll(opened);
   return success();
 }

@@ -10,7 +10,7 @@
 // each step moves its own slice: a rank reads what the next step needs out of
 // its owners' shards, and what the last step made for it out of the slot where
 // it was made, under a lease of just that. Its own share it reads in the same
-// way, so that copy engines move all and kernels wait for no copy.
+// way: a device copies that where kernels leave it room, as one ends.
 //
 //   3 slices   read    in 0 | in 1        | in 2  out 0 |       out 1 | out 2
 //              work         | 0           | 1           | 2           |
@@ -85,12 +85,13 @@ void NestExpander::asMember(ArrayRef<StringAttr> group, Value member,
                             function_ref<void()> build) {
   llvm::StringMap<Value> before = ranks;
   Value left = member;
-  for (StringAttr level : llvm::reverse(group)) {
+  for (StringAttr level : llvm::reverse(group.drop_front())) {
     Value size = constant(mesh.getLevelSize(level));
     ranks[level.getValue()] =
         arith::RemUIOp::create(builder, nest.getLoc(), left, size);
     left = arith::DivUIOp::create(builder, nest.getLoc(), left, size);
   }
+  ranks[group.front().getValue()] = left;
   build();
   ranks = std::move(before);
 }

@@ -229,8 +229,9 @@ LogicalResult NestExpander::startOutputs() {
         accumulator = makeMemory(wide, 1, partial);
       memory[buffer] = accumulator;
     }
-    bool inChunks = getChunkedLoop(store) && !store.getDeferred();
-    bool isStarted = inChunks ? arrivesInPlace(store)
+    LoopAttr chunked = getChunkedLoop(store);
+    bool inChunks = chunked && !store.getDeferred();
+    bool isStarted = inChunks ? arrivesInPlace(store, chunked)
                      : moves  ? bool(getOnlyRound(store))
                               : written.contains(store);
     for (auto [i, buffer] : llvm::enumerate(store.getBuffers()))

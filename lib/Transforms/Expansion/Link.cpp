@@ -105,8 +105,11 @@ void NestExpander::widenArrival(const ShiftedLoop &shifted, const Ring &member,
   if (!member.wide)
     return;
   Location loc = nest.getLoc();
-  auto at = getMoved(member, shifted.axis,
-                     getPartOf(shifted, member, step.part, chunk));
+  // The work on a chunk may take rows of all that has come.
+  bool isApart = !getTiles(shifted.loop, member.factors).empty();
+  auto at = getMoved(
+      member, shifted.axis,
+      getPartOf(shifted, member, step.part, isApart ? std::nullopt : chunk));
   Value own = isOwnPart(shifted, member, step.part);
   Value kept = getHeldTile(member, at);
   Value came =
@@ -133,24 +136,29 @@ void NestExpander::makeTravelMemory(StoreOp store, LoopAttr loop,
       narrow ? withElementType(type, loop.getShift().getLink()) : type;
   bool copies = narrow && !leavesRounded(store, result, loop);
   int64_t slots = isDelivered ? countChunkSlots(loop) : 2;
+  int64_t tiles = 1; // of a chunk, each in a slot
+  for (LoopAttr inner : traveller.tiles)
+    tiles *= inner.getParts();
   // In chunks, what was rounded is out of the way of the next one.
-  traveller.partial = makeMemory(copies ? type : moving,
-                                 copies && inChunks ? 1 : slots, others, parts);
-  if (!arrivesInPlace(store) || loop.getParts() != 2) {
+  traveller.partial =
+      makeMemory(copies ? type : moving,
+                 (copies && inChunks ? 1 : slots) * tiles, others, parts);
+  if (!arrivesInPlace(store, loop) || loop.getParts() != 2) {
     // What travels arrives a step before the chunk that it is merged with.
     int64_t arrivals = !isDelivered ? chunks : loop.getParts() == 2 ? slots : 1;
     traveller.incoming = makeMemory(
-        moving, store.getDeferred() ? describeShift(loop).steps : arrivals,
+        moving,
+        (store.getDeferred() ? describeShift(loop).steps : arrivals) * tiles,
         others, parts);
   }
   if (copies)
     traveller.outgoing =
-        makeMemory(moving, inChunks ? slots : 1, others, parts);
+        makeMemory(moving, (inChunks ? slots : 1) * tiles, others, parts);
   if (!narrow)
     return;
   auto kind = cast<MergeKindAttr>(*store.getMerge());
   if (kind.getValue() != MergeKind::Sum)
-    traveller.widened = makeMemory(type, 1, others, parts);
+    traveller.widened = makeMemory(type, tiles, others, parts);
 }
 
 /// What leaves, as it moves: rounded where the link says so.

@@ -221,6 +221,7 @@ LogicalResult NestExpander::expand() {
                            "loop that is not parallel");
   if (failed(placeOutputs()))
     return failure();
+  findChunks();
   llvm::SetVector<int64_t> inputs;
   for (LoadOp load : nest.getBody().getOps<LoadOp>())
     inputs.insert(cast<BlockArgument>(load.getBuffer()).getArgNumber());
@@ -249,6 +250,8 @@ void NestExpander::pushRanks(LoopAttr loop) {
   for (auto [axis, own] : llvm::zip_equal(loop.getAxes(), levels))
     for (StringAttr level : own)
       pushPart(axis, getRank(level), mesh.getLevelSize(level));
+  for (StringAttr axis : loop.getAxes())
+    cutInChunks(loop, axis);
 }
 
 LogicalResult NestExpander::emitLoops(size_t at) {
@@ -305,12 +308,8 @@ bool NestExpander::entersOnce(KernelOp kernel) {
 }
 
 LogicalResult NestExpander::emitBody() {
-  llvm::StringMap<Part> before = parts;
-  for (auto &[axis, chunk] : chunksOf)
-    pushPart(axis, chunk.index, chunk.count);
   for (KernelOp kernel : nest.getBody().getOps<KernelOp>())
     if (!entersOnce(kernel) && failed(emitLaunch(kernel)))
       return failure();
-  parts = std::move(before);
   return success();
 }

@@ -61,7 +61,8 @@ public:
   LogicalResult expand();
 
 private:
-  /// Which part of an axis an iteration works on: `index` of `count`.
+  /// Which part of an axis an iteration works on: `index` of `count`; a null
+  /// index stands for all of it.
   struct Part {
     Value index;
     int64_t count = 1;
@@ -75,9 +76,18 @@ private:
     bool exchanges = false;
   };
 
+  /// A loop that brings the parts of an input along a level.
+  struct Move {
+    LoopAttr loop;
+    StringAttr level;
+    bool pulled;
+    /// Whether it has a ring: of loops that pull, one right within the other,
+    /// the innermost reads the owner, wherever that is.
+    bool hasRing;
+  };
+
   LogicalResult checkStores();
   LogicalResult checkDivided(StoreOp store);
-  bool isCutLevelByLevel(CutAttr cut);
   bool isMadeInPlace(StoreOp store, int64_t buffer);
   LogicalResult placeOutputs();
   Movement findMovement(int64_t buffer);
@@ -89,6 +99,7 @@ private:
   LogicalResult addPanels(int64_t buffer, CutAttr cut);
   Value startBroadcast(const ShiftedLoop &shifted, const Ring &member,
                        Value panel, Value slot, Value when);
+  SmallVector<Move> findMoves(int64_t buffer, const Movement &movement);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
   LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring,
                         BufferType wide);
@@ -161,13 +172,24 @@ private:
   void reduceOverRanks(StoreOp store);
   void allReduce(StoreOp store, StringAttr level,
                  MutableArrayRef<Accumulator> results);
-  void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
+  SmallVector<StringAttr> getMergeOrder(StoreOp store);
+  StringAttr findAxisToShare(StoreOp store, StringAttr level);
+  void shareBeforeGathering(StoreOp store);
+  SmallVector<StringAttr> getPendingLevels(StoreOp store, PlacementAttr inside,
+                                           StringAttr level);
+  Share makeShare(StoreOp store, size_t result, StringAttr level,
+                  Accumulator &accumulator);
+  Value getShareTile(const Share &share, StringAttr level, Value memory,
+                     Value member, Value slot = {}, int64_t stack = 0);
+  Value getPartialShare(const Share &share, StringAttr level, Value member);
+  void forEachMember(ArrayRef<StringAttr> group,
+                     function_ref<void(Value)> body);
+  void reduceScatter(StoreOp store, StringAttr level,
                      MutableArrayRef<Accumulator> results);
   bool reducesTogether(StoreOp store);
   void allReduceTogether(StoreOp store, StringAttr level,
                          ArrayRef<Accumulator> results);
   void reduceScatterTogether(StoreOp store, StringAttr level,
-                             ArrayRef<StringRef> axes,
                              MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   SmallVector<LaunchOp> mergeAll(StoreOp store, ArrayRef<Value> stacks,
@@ -175,7 +197,26 @@ private:
   /// Where the whole result of a store goes, in its own type if it can.
   Value makeResult(StoreOp store, size_t result, PlacementAttr placement);
   void whenTrue(Value condition, function_ref<void()> body);
-  int64_t getChunks(LoopAttr loop);
+  void findChunks();
+  /// Into how many chunks the work of a step is cut: as what moves is.
+  int64_t getChunks(LoopAttr loop) {
+    auto found = chunkCounts.find(loop.getName());
+    return found == chunkCounts.end() ? 1 : found->second;
+  }
+  int64_t countChunksAround(LoopAttr loop, StringRef axis);
+  bool isLastShared(LoopAttr loop, StringRef axis);
+  void cutInChunks(LoopAttr loop, StringRef axis);
+  SmallVector<LoopAttr> getTiles(LoopAttr loop, ArrayRef<Attribute> factors);
+  Value getVisited(LoopAttr loop);
+  Value getTileSlot(ArrayRef<LoopAttr> tiles, Value slot);
+  void atTile(ArrayRef<LoopAttr> tiles, Value number, function_ref<void()> at);
+  void forEachTile(const TravellingStore &moved, function_ref<void()> body);
+  void startEachTile(
+      const TravellingStore &moved, SmallVectorImpl<Value> &tokens,
+      SmallVectorImpl<Value> &opened,
+      function_ref<void(SmallVectorImpl<Value> &, SmallVectorImpl<Value> &)>
+          start);
+  void closeAll(SmallVectorImpl<Value> &opened);
   LogicalResult emitLoops(size_t at);
   void pushRanks(LoopAttr loop);
   std::optional<size_t> findRingOfSlices(size_t at);
@@ -228,7 +269,12 @@ private:
                       Value from, Value when);
   void waitForAll(SmallVectorImpl<Value> &tokens);
   std::pair<Value, Value> getDelivery(const ShiftedLoop &shifted, Value part);
-  Value getTotalTile(const ShiftedLoop &shifted, const Traveller &traveller);
+  SmallVector<std::pair<StringRef, Part>> getPlace(const ShiftedLoop &shifted,
+                                                   const Traveller &traveller,
+                                                   Value part, Part chunk);
+  Departure getTotal(const Traveller &traveller);
+  Value getTotalTile(const ShiftedLoop &shifted, const Traveller &traveller,
+                     Value chunk = {});
   int64_t getClosing(const ShiftedLoop &shifted);
   Value getArrivalTile(const ShiftedLoop &shifted, const TravellingStore &moved,
                        const Traveller &traveller, const RingStep &step);
@@ -254,7 +300,8 @@ private:
   bool goesInChunks(StoreOp store, LoopAttr loop);
   bool movesInChunks(LoopAttr loop);
   LoopAttr getChunkedLoop(StoreOp store);
-  bool arrivesInPlace(StoreOp store);
+  bool liesTogether(StoreOp store, LoopAttr loop);
+  bool arrivesInPlace(StoreOp store, LoopAttr loop);
   LogicalResult checkChunks(LoopAttr loop);
   LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunksOfTwo(size_t at, const ShiftedLoop &shifted);
@@ -264,6 +311,8 @@ private:
   Value getChunkTile(const ShiftedLoop &shifted, const Traveller &traveller,
                      Value memory, Value part, Value chunk, Value slot = {});
   Value getArrivalSlot(const ShiftedLoop &shifted, StoreOp store, Value number);
+  void narrowChunk(const ShiftedLoop &shifted, const TravellingStore &moved,
+                   Value part, Value chunk, Value slot);
   void startDelivery(const ShiftedLoop &shifted, Value number, bool direct,
                      SmallVectorImpl<Value> &tokens,
                      SmallVectorImpl<Value> &opened);
@@ -348,11 +397,15 @@ private:
   bool isStriped(StringRef axis);
   bool followsLoops(CutAttr cut);
 
+  /// A part of a part.
+  Part cutPart(Part part, Part by) {
+    if (!part.index || !by.index)
+      return part.index ? part : by;
+    return {add(mul(part.index, by.count), by.index), part.count * by.count};
+  }
   /// Adds index `value` of `count` as the innermost cut of an axis so far.
   void pushPart(StringRef axis, Value value, int64_t count) {
-    Part &part = parts[axis];
-    part.index = part.index ? add(mul(part.index, count), value) : value;
-    part.count *= count;
+    parts[axis] = cutPart(parts.lookup(axis), {value, count});
   }
 
   /// The tile of `memory` that the current iteration works on; only what is cut
@@ -415,8 +468,9 @@ private:
   MovedInputs &movedInputs;
   Pass::Statistic &transfers;
   llvm::StringMap<Part> parts;
-  /// Which chunk of its part a shifted loop over an axis works on: its
-  /// innermost cut, whatever loops lie between.
+  /// Into how many chunks each loop along which something moves cuts its work.
+  llvm::StringMap<int64_t> chunkCounts;
+  /// Which chunk of its part the shifted loops over an axis work on.
   llvm::StringMap<Part> chunksOf;
   /// What the loops over an axis that are not parallel are at, outermost first.
   llvm::StringMap<SmallVector<Visit>> visited;

@@ -60,9 +60,14 @@ std::optional<size_t> NestExpander::findRingOfSlices(size_t at) {
     return std::nullopt;
   StringAttr axis = loops[at].getAxes().front();
   size_t ring = at + 1;
+  auto isCoordinate = [&](LoopAttr loop) {
+    return loop.isParallel() && !loop.isOver(axis) &&
+           llvm::none_of(loop.getAxes(), [&](StringAttr own) {
+             return chunksOf.lookup(own).index;
+           });
+  };
   while (ring < loops.size() &&
-         (loops[ring].getParts() == 1 ||
-          (loops[ring].isParallel() && !loops[ring].isOver(axis))))
+         (loops[ring].getParts() == 1 || isCoordinate(loops[ring])))
     ++ring;
   if (ring == loops.size() || !loops[ring].getShift())
     return std::nullopt;

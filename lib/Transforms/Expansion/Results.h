@@ -23,6 +23,9 @@ struct Traveller {
   SmallVector<std::pair<StringAttr, SmallVector<Attribute>>> outer;
   /// Other axes of which but a slice moves, the part that loops around are at.
   SmallVector<StringAttr> slice;
+  /// The loops inside whose parts a chunk of a part has a tile of each, so that
+  /// it does not lie together: each tile is in a slot of its own.
+  SmallVector<LoopAttr> tiles = {};
   /// Where a narrower link rounds what leaves, and gives what came its own type
   /// back; null where it need not.
   Value outgoing = {}, widened = {};
@@ -47,6 +50,8 @@ struct Departure {
   Value partial, slot;
   size_t turns;
   bool isWritten; // by the launches of the step, all of it
+  /// The loops whose parts have a slot each, of what leaves in chunks.
+  SmallVector<LoopAttr> tiles = {};
   /// At the last step, where it is not null: the memory that it makes the
   /// rank's own part in, and whether that holds the sum of others.
   Value isLast = {}, home = {}, homeSlot = {};
@@ -77,6 +82,22 @@ struct LaunchTarget {
 struct Accumulator {
   Value memory;
   PlacementAttr placement;
+  /// Levels that share it out later: it holds the parts of all their ranks, in
+  /// a slot each.
+  SmallVector<StringAttr> pending = {};
+};
+
+/// A result that the ranks of a level share out along an axis.
+struct Share {
+  Value partial, sum;            // what there is of all shares; this rank's
+  SmallVector<StringAttr> slots; // the ranks whose parts `partial` holds apart
+  StringRef axis;
+  int64_t stride = 1; // how many parts the next rank's is after this one's
+  /// The axes of which memory holds a part at a time, with how they are cut,
+  /// and how it is cut along others.
+  SmallVector<std::pair<StringRef, SmallVector<Attribute>>> cuts;
+  SmallVector<NamedAttribute> parts;
+  PlacementAttr others;
 };
 
 } // namespace mlir::commir

@@ -21,54 +21,54 @@
 using namespace mlir;
 using namespace mlir::commir;
 
+/// The loops that bring an input, outermost first.
+SmallVector<NestExpander::Move>
+NestExpander::findMoves(int64_t buffer, const Movement &movement) {
+  SmallVector<Move> moves;
+  if (movement.exchanges || movement.rings.empty())
+    return moves;
+  SmallVector<Attribute> factors = getFactors(mesh, movement.cut);
+  for (LoopAttr loop : loops) {
+    if (!llvm::is_contained(movement.rings, loop))
+      continue;
+    ShiftAttr shift = loop.getShift();
+    auto via =
+        shift.getVia()
+            ? dyn_cast_or_null<StringAttr>(shift.getVia().get(getName(buffer)))
+            : StringAttr();
+    bool pulled = via ? via == "pull" : shift.getReads() == ReadVia::Pull;
+    for (StringAttr level : getRingLevels(loop))
+      if (llvm::is_contained(factors, level)) {
+        if (!moves.empty() && pulled && moves.back().pulled)
+          moves.back().hasRing = false;
+        moves.push_back({loop, level, pulled, /*hasRing=*/true});
+      }
+  }
+  return moves;
+}
+
 LogicalResult NestExpander::addToRings(int64_t buffer,
                                        const Movement &movement) {
   StringRef name = getName(buffer);
   Value argument = program.getBody().getArgument(buffer);
   Ring ring{argument, memory[argument], getFactors(mesh, movement.cut)};
 
-  // Outermost first, as the loops are.
-  struct Move {
-    LoopAttr loop;
-    StringAttr level;
-    bool pulled;
-  };
-  SmallVector<Move> moves;
-  for (LoopAttr loop : loops) {
-    if (!llvm::is_contained(movement.rings, loop))
-      continue;
-    ShiftAttr shift = loop.getShift();
-    auto via = shift.getVia()
-                   ? dyn_cast_or_null<StringAttr>(shift.getVia().get(name))
-                   : StringAttr();
-    bool pulled = via ? via == "pull" : shift.getReads() == ReadVia::Pull;
-    for (StringAttr level : getRingLevels(loop))
-      if (llvm::is_contained(ring.factors, level))
-        moves.push_back({loop, level, pulled});
-    if (!moves.empty() &&
-        shift.getLink() != moves.front().loop.getShift().getLink())
-      return needsRule(
-          "R9 by two link types",
-          "'" + name +
-              "' moves in two types along one axis; give its loops one "
-              "link");
-    bool inTiles = llvm::any_of(loops, [&](LoopAttr inner) {
-      return inner != loop && inner.isOver(loop.getAxes().front()) &&
-             !inner.isParallel() && !inner.getShift() && inner.getParts() > 1;
-    });
-    if (shift.getChunks() != 1 && inTiles)
-      return needsRule("R3 in chunks of tiles",
-                       "a chunk is not whole tiles of the loops inside '" +
-                           loop.getName() + "'; let it move in one chunk");
-  }
+  SmallVector<Move> moves = findMoves(buffer, movement);
   if (moves.size() != movement.rings.size())
     return needsRule("R3 along two levels of one loop",
                      "'" + name +
                          "' moves along both; shard it over one of them");
   for (const Move &move : moves) {
+    ShiftAttr shift = move.loop.getShift();
+    if (shift.getLink() != moves.front().loop.getShift().getLink())
+      return needsRule(
+          "R9 by two link types",
+          "'" + name +
+              "' moves in two types along one axis; give its loops one "
+              "link");
     bool isInner = move.loop == moves.back().loop;
     bool isSeveral = move.loop.getParts() != mesh.getLevelSize(move.level);
-    bool inChunks = !move.pulled && move.loop.getShift().getChunks() != 1;
+    bool inChunks = !move.pulled && shift.getChunks() != 1;
     if (isSeveral && !isInner)
       return needsRule("R9 with several parts a rank",
                        "outer loop '" + move.loop.getName() +
@@ -79,6 +79,12 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
                        "what an outer loop brings of '" + name +
                            "' comes whole; read it by pull, or give the outer "
                            "loop one chunk");
+    if (inChunks && !getTiles(move.loop, ring.factors).empty())
+      return needsRule("R3 in chunks by rotate of tiles",
+                       "a chunk of '" + name +
+                           "' has rows of each part of the loops inside '" +
+                           move.loop.getName() +
+                           "'; read it by pull, or in one chunk");
     StringAttr axis = move.loop.getAxes().front();
     if ((isSeveral || inChunks) && !isOneInterval(program.getAxis(axis)))
       return needsRule(isSeveral ? "R3 with several parts a rank in pieces"
@@ -96,14 +102,13 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     return failure();
   if (wide == ring.own.getType())
     wide = {};
-  // Loops that pull, one right within the other, need but one ring.
   bool arrives = false; // whether an outer ring brings what this one moves
   SmallVector<StringAttr> group;
   for (auto [i, move] : llvm::enumerate(moves)) {
     bool isLast = i + 1 == moves.size();
     if (move.pulled) {
       group.push_back(move.level);
-      if (!isLast && moves[i + 1].pulled)
+      if (!move.hasRing)
         continue;
       if (!isInMeshOrder(group))
         return needsRule("R3 by pull", "'" + name +
@@ -135,15 +140,6 @@ void NestExpander::waitForAll(SmallVectorImpl<Value> &tokens) {
   for (Value token : tokens)
     WaitOp::create(builder, nest.getLoc(), token);
   tokens.clear();
-}
-
-/// Into how many chunks the work of a step is cut: as what moves is.
-int64_t NestExpander::getChunks(LoopAttr loop) {
-  bool moves =
-      !rings[loop.getName()].empty() ||
-      llvm::any_of(nest.getBody().getOps<StoreOp>(),
-                   [&](StoreOp store) { return travels(store, loop); });
-  return moves && loop.getShift() ? loop.getShift().getChunks() : 1;
 }
 
 /// A loop along which parts move, but for the part that this rank starts with.
@@ -205,10 +201,12 @@ LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
   pushPart(axis, step.part, shifted.parts);
   turns.push_back({axis, step.step, shifted.steps});
   visited[axis].push_back({loop, step.part});
+  Part around = chunksOf.lookup(axis);
   if (chunk) {
-    chunksOf[axis] = *chunk;
+    chunksOf[axis] = cutPart(around, *chunk);
     turns.push_back({axis, chunk->index, chunk->count});
   }
+  cutInChunks(loop, axis);
   for (StringAttr level : getRingLevels(loop))
     visiting[{axis, level}] = step.part;
   LogicalResult result = emitLoops(at + 1);
@@ -217,7 +215,7 @@ LogicalResult NestExpander::emitStepBody(size_t at, const ShiftedLoop &shifted,
   visited[axis].pop_back();
   parts[axis] = before;
   turns.pop_back_n(chunk ? 2 : 1);
-  chunksOf.erase(axis);
+  chunksOf[axis] = around;
   for (const Ring &member : members)
     arrived[member.buffer].pop_back();
   // Behind whatever loops lie inside, in the block of this step.

@@ -43,6 +43,9 @@ LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
       if (at == outer.getAxes().end() || outer.getParts() == 1)
         continue;
       count *= (*getPartsOfAxes(program, outer))[at - outer.getAxes().begin()];
+      // The chunks of loops around are cut, unless ranks share out more inside.
+      if (isLastShared(loop, dim.getAxis()))
+        count *= getChunks(outer);
       if (outer.isParallel())
         continue;
       moves = true;

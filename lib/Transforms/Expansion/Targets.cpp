@@ -93,7 +93,7 @@ LaunchTarget NestExpander::getTarget(KernelOp kernel, OpOperand &use) {
   if (auto leaving = departing.find(buffer);
       leaving != departing.end() && !leaving->second.empty()) {
     const Departure &step = leaving->second.back();
-    target.tile = getTile(step.partial, step.slot);
+    target.tile = getTile(step.partial, getTileSlot(step.tiles, step.slot));
     around = around.drop_front(step.turns);
     target.overwrites = step.isWritten;
     if (step.isLast) {

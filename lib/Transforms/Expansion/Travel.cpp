@@ -63,7 +63,8 @@ bool NestExpander::isDelivered(Value buffer, LoopAttr loop) {
 
 /// The loop along which the results of a store travel, where that happens once
 /// and makes all of them: then nothing need be there before. What a link makes
-/// narrower does not come straight into them, and is added to an identity.
+/// narrower, or does not lie together in them as messages do, does not come
+/// straight into them, and is added to an identity.
 LoopAttr NestExpander::getOnlyRound(StoreOp store) {
   if (!written.contains(store))
     return {};
@@ -71,10 +72,11 @@ LoopAttr NestExpander::getOnlyRound(StoreOp store) {
     if (travels(store, loop)) {
       bool isAdded = !store.getDeferred() &&
                      isDelivered(store.getBuffers().front(), loop) &&
-                     llvm::any_of(llvm::seq(store.getBuffers().size()),
-                                  [&](size_t result) {
-                                    return narrows(store, result, loop);
-                                  });
+                     (!liesTogether(store, loop) ||
+                      llvm::any_of(llvm::seq(store.getBuffers().size()),
+                                   [&](size_t result) {
+                                     return narrows(store, result, loop);
+                                   }));
       return isAdded || travelsInside(store, loop) ? LoopAttr() : loop;
     }
     auto moving = llvm::find_if(
@@ -100,13 +102,15 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
     if (failed(checkLink(loop)))
       return failure();
     TravellingStore moved{store, {}, *via};
-    if (loop.getParts() != mesh.getLevelSize(getRingLevels(loop).front()))
+    if (int64_t ranks = mesh.getLevelSize(getRingLevels(loop).front());
+        loop.getParts() != ranks)
       return needsRule(
           "R6 with several parts a rank",
           "loop '" + loop.getName() + "' has " + Twine(loop.getParts()) +
-              " parts on " +
-              Twine(mesh.getLevelSize(getRingLevels(loop).front())) +
-              " ranks; give it a part a rank, and tile that inside");
+              " parts on " + Twine(ranks) +
+              " ranks, and does not walk those of a rank one after the other; "
+              "give it direction 1 and an offset that is a multiple of " +
+              Twine(loop.getParts() / ranks));
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       if (store.getDeferred() && *via == ResultVia::Travel)
@@ -138,10 +142,13 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
       traveller.factors = getFactors(mesh, inside.getCut(axis));
       if (!isOpenAround(loop, axis, traveller.factors))
         return refuseStrided("R6", axis, loop);
+      traveller.tiles = getTiles(loop, traveller.factors);
+      int64_t held = countParts(traveller.factors) * getChunks(loop) *
+                     countChunksAround(loop, axis);
+      for (LoopAttr inner : traveller.tiles)
+        held *= inner.getParts();
       SmallVector<NamedAttribute> parts{
-          {builder.getStringAttr(axis),
-           builder.getI64IntegerAttr(countParts(traveller.factors) *
-                                     shift.getChunks())}};
+          {builder.getStringAttr(axis), builder.getI64IntegerAttr(held)}};
       PlacementAttr others = dropCuts(getPartialPlacement(store, inside), axis);
       for (LoopAttr outer : loops) {
         if (outer == loop)
@@ -160,8 +167,9 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
         SmallVector<Attribute> factors = getFactors(mesh, cut);
         if (!isOpenAround(loop, other, factors))
           return refuseStrided("R6", other.getValue(), loop);
-        parts.emplace_back(other,
-                           builder.getI64IntegerAttr(countParts(factors)));
+        parts.emplace_back(
+            other, builder.getI64IntegerAttr(countParts(factors) *
+                                             countChunksAround(loop, other)));
         others = dropCuts(others, other.getValue());
         traveller.outer.emplace_back(other, factors);
       }
@@ -175,20 +183,6 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
     travellers[loop.getName()].push_back(moved);
   }
   return checkChunks(loop);
-}
-
-/// The tile of a traveller's memory for `part` of the ring.
-Value NestExpander::getTravelTile(const ShiftedLoop &shifted,
-                                  const Traveller &traveller, Value memory,
-                                  Value part, Value slot, int64_t stack) {
-  SmallVector<std::pair<StringRef, Part>> at;
-  at.emplace_back(shifted.axis, getPart(traveller.factors, shifted.level, part,
-                                        shifted.axis));
-  for (const auto &[axis, factors] : traveller.outer)
-    at.emplace_back(axis, getPart(factors, StringAttr(), Value(), axis));
-  for (StringAttr axis : traveller.slice)
-    at.emplace_back(axis, parts.lookup(axis));
-  return getTileAt(memory, at, slot, stack);
 }
 
 /// How many hops the last part that a rank works on is from home.
@@ -287,18 +281,6 @@ std::pair<Value, Value> NestExpander::getDelivery(const ShiftedLoop &shifted,
   Value rank = getRank(shifted.level);
   Value distance = arith::SubIOp::create(builder, nest.getLoc(), rank, part);
   return {part, wrap(add(rank, distance), shifted.parts)};
-}
-
-/// Where the sum of this ring goes: to the step of an outer one, or to where
-/// the result is merged.
-Value NestExpander::getTotalTile(const ShiftedLoop &shifted,
-                                 const Traveller &traveller) {
-  Value rank = getRank(shifted.level);
-  auto outer = departing.find(traveller.buffer);
-  if (outer == departing.end() || outer->second.empty())
-    return getTravelTile(shifted, traveller, memory[traveller.buffer], rank);
-  const Departure &step = outer->second.back();
-  return getTravelTile(shifted, traveller, step.partial, rank, step.slot);
 }
 
 /// What arrived is merged; before the first step nothing did.

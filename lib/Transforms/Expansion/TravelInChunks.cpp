@@ -57,15 +57,21 @@ void NestExpander::moveChunk(const ShiftedLoop &shifted, Value step,
   int64_t chunks = shifted.loop.getShift().getChunks();
   Value slot = arith::RemUIOp::create(
       builder, loc, add(mul(step, chunks), chunk), constant(2));
+  SmallVector<Value> none; // no leases
   for (const TravellingStore &moved : travellers[shifted.loop.getName()])
-    for (const Traveller &traveller : moved.results) {
-      Value made = traveller.outgoing ? traveller.outgoing : traveller.partial;
-      Value leaving = getChunkTile(shifted, traveller, made, part, chunk, slot);
-      Value target = getChunkTile(shifted, traveller, traveller.incoming,
-                                  coming, chunk, chunk);
-      tokens.push_back(
-          startExchange(shifted.level, leaving, to, target, from, when));
-    }
+    startEachTile(
+        moved, tokens, none, [&](SmallVectorImpl<Value> &tokens, auto &) {
+          for (const Traveller &traveller : moved.results) {
+            Value made =
+                traveller.outgoing ? traveller.outgoing : traveller.partial;
+            Value leaving =
+                getChunkTile(shifted, traveller, made, part, chunk, slot);
+            Value target = getChunkTile(shifted, traveller, traveller.incoming,
+                                        coming, chunk, chunk);
+            tokens.push_back(
+                startExchange(shifted.level, leaving, to, target, from, when));
+          }
+        });
 }
 
 /// The chunk before this one leaves while this one is made.
@@ -89,15 +95,21 @@ void NestExpander::startChunkTravel(const ShiftedLoop &shifted,
   Value slot = arith::RemUIOp::create(builder, loc, number, constant(2));
   for (TravellingStore &moved : stores) {
     bool isWritten = writesStep(moved.store, shifted.loop);
-    for (auto [i, traveller] : llvm::enumerate(moved.results)) {
-      Value made = traveller.outgoing ? zero : slot;
-      if (!isWritten)
-        fillWithIdentity(moved.store, i,
-                         getChunkTile(shifted, traveller, traveller.partial,
-                                      step.part, chunk.index, made));
+    auto getSlot = [&](const Traveller &traveller) {
+      return traveller.outgoing ? zero : slot;
+    };
+    if (!isWritten)
+      forEachTile(moved, [&] {
+        for (auto [i, traveller] : llvm::enumerate(moved.results))
+          fillWithIdentity(moved.store, i,
+                           getChunkTile(shifted, traveller, traveller.partial,
+                                        step.part, chunk.index,
+                                        getSlot(traveller)));
+      });
+    for (const Traveller &traveller : moved.results)
       departing[traveller.buffer].push_back(
-          {traveller.partial, made, turns.size() + 2, isWritten});
-    }
+          {traveller.partial, getSlot(traveller), turns.size() + 2, isWritten,
+           traveller.tiles});
   }
 }
 
@@ -106,21 +118,18 @@ void NestExpander::startChunkTravel(const ShiftedLoop &shifted,
 void NestExpander::bringChunkHome(
     const ShiftedLoop &shifted, Value chunk,
     function_ref<Value(const Traveller &)> getTile) {
-  Value rank = getRank(shifted.level);
-  for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
-    SmallVector<Value> sums, totals;
-    for (const Traveller &traveller : moved.results) {
-      sums.push_back(getTile(traveller));
-      totals.push_back(getChunkTile(shifted, traveller,
-                                    memory[traveller.buffer], rank, chunk));
-    }
-    if (getOnlyRound(moved.store) != shifted.loop) {
-      merge(moved.store, sums, totals);
-      continue;
-    }
-    for (auto [sum, total] : llvm::zip_equal(sums, totals))
-      CopyOp::create(builder, nest.getLoc(), sum, total);
-  }
+  for (const TravellingStore &moved : travellers[shifted.loop.getName()])
+    forEachTile(moved, [&] {
+      SmallVector<Value> sums, totals;
+      for (const Traveller &traveller : moved.results) {
+        sums.push_back(getTile(traveller));
+        totals.push_back(getTotalTile(shifted, traveller, chunk));
+      }
+      if (getOnlyRound(moved.store) != shifted.loop)
+        return merge(moved.store, sums, totals);
+      for (auto [sum, total] : llvm::zip_equal(sums, totals))
+        CopyOp::create(builder, nest.getLoc(), sum, total);
+    });
 }
 
 /// A chunk that came, in the type that it is summed in.
@@ -160,22 +169,19 @@ void NestExpander::mergeChunkTravel(const ShiftedLoop &shifted,
   };
   if (shifted.steps > 1)
     whenTrue(isAfter(step.step), [&] {
-      for (const TravellingStore &moved : stores) {
-        SmallVector<Value> came, sums;
-        for (const Traveller &traveller : moved.results) {
-          came.push_back(
-              getArrivedChunk(shifted, traveller, step.part, chunk.index));
-          sums.push_back(getMade(traveller));
-        }
-        merge(moved.store, came, sums);
-      }
+      for (const TravellingStore &moved : stores)
+        forEachTile(moved, [&] {
+          SmallVector<Value> came, sums;
+          for (const Traveller &traveller : moved.results) {
+            came.push_back(
+                getArrivedChunk(shifted, traveller, step.part, chunk.index));
+            sums.push_back(getMade(traveller));
+          }
+          merge(moved.store, came, sums);
+        });
     });
   for (const TravellingStore &moved : stores)
-    for (const Traveller &traveller : moved.results)
-      if (traveller.outgoing)
-        CopyOp::create(builder, loc, getMade(traveller),
-                       getChunkTile(shifted, traveller, traveller.outgoing,
-                                    step.part, chunk.index, slot));
+    narrowChunk(shifted, moved, step.part, chunk.index, slot);
   Value isLast =
       arith::XOrIOp::create(builder, loc, step.more,
                             arith::ConstantIntOp::create(builder, loc, 1, 1));

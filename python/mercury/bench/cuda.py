@@ -82,8 +82,7 @@ class Cuda:
         for graph in self._graphs:
             graph.reset()
         self._graphs.clear()
-        gc.collect()
-        self.torch.cuda.empty_cache()
+        self._give_back()
 
     def maximum(self, value: float) -> float:
         """See `Processes.maximum`."""
@@ -124,6 +123,16 @@ class Cuda:
             made = work()
         self._graphs.append(graph)
         return graph.replay, made
+
+    def free_memory(self) -> int:
+        """See `Processes.free_memory`."""
+        self._give_back()
+        free, _ = self.torch.cuda.mem_get_info()
+        return -int(self.maximum(-free))
+
+    def _give_back(self) -> None:
+        gc.collect()
+        self.torch.cuda.empty_cache()
 
     def synchronize(self) -> None:
         """See `Processes.synchronize`."""

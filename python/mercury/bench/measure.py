@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .errors import BenchError
 from .processes import Processes, Work
 
-__all__ = ["Settings", "Timing", "compare"]
+__all__ = ["Settings", "Timing", "compare", "trial"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +63,15 @@ class Timing:
     tried: Mapping[str, float] = field(default_factory=dict)
 
 
-def compare(on: Processes, works: Mapping[str, Work], settings: Settings) -> Timing:
+def compare(
+    on: Processes,
+    works: Mapping[str, Work],
+    settings: Settings,
+    tried: Mapping[str, float] | None = None,
+) -> Timing:
     """Time works in turns, in the order given; the first is the floor.
+
+    Each is tried first; `tried` has the times where that is done already.
 
     The ranks need not talk about who has a turn: times are the maximum over the ranks, so all
     know the same.
@@ -77,7 +84,7 @@ def compare(on: Processes, works: Mapping[str, Work], settings: Settings) -> Tim
     if not works:
         raise BenchError("there is nothing to measure")
     floor = next(iter(works))
-    tried = {name: _trial(on, work) for name, work in works.items()}
+    tried = tried or {name: trial(on, work) for name, work in works.items()}
     turns = [name for name in works if tried[name] <= settings.slow * tried[floor]]
     fastest = min(tried[name] for name in turns)
     times = max(1, min(settings.most_times, round(settings.burst_ms / fastest)))
@@ -97,7 +104,8 @@ def compare(on: Processes, works: Mapping[str, Work], settings: Settings) -> Tim
     return Timing(samples=samples, tried=tried)
 
 
-def _trial(on: Processes, work: Work) -> float:
+def trial(on: Processes, work: Work) -> float:
+    """Give the shorter time of two first runs, in milliseconds, or of a long one alone."""
     first = on.milliseconds(work, 1)
     # What the first run of a graph still loads matters to short ones only.
     return first if first > 100 else min(first, on.milliseconds(work, 1))

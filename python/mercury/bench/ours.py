@@ -95,6 +95,11 @@ _EXCHANGED: Mapping[str, tuple[str, str]] = {
         "",
     )
     for n in (4, 8)
+} | {
+    "exchanged in 5 uneven slices": (
+        "tile(b, {batches}); parallelize(b_inner, {all}); overlap(b_outer)",
+        "",
+    )
 }
 _HEADS_EXCHANGED: Mapping[str, tuple[str, str]] = {
     f"heads exchanged in {n} slices": (
@@ -102,6 +107,11 @@ _HEADS_EXCHANGED: Mapping[str, tuple[str, str]] = {
         "",
     )
     for n in (4, 8)
+} | {
+    "heads exchanged in 5 uneven slices": (
+        "tile(h, {head_slices}); parallelize(h_inner, {all}); overlap(h_outer)",
+        "",
+    )
 }
 # All keys of a slice for a rank's own rows.
 _GATHERED = "parallelize(sq, {all}); replicate(K, {all}); replicate(V, {all}); overlap(b_outer)"
@@ -307,11 +317,18 @@ def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
         parts=2 * mesh.size,
         more=more,
         growing=list(growing_sizes(batch, 4)),
+        batches=_halves_at_ends(batch),
+        head_slices=_halves_at_ends(heads),
         few_first=[heads // 8, heads - heads // 8],
         shards=shards,
         defer=defer,
         defer_dq="defer(dQ, partial=bf16)",
     )
+
+
+def _halves_at_ends(extent: int) -> list[int]:
+    """Cut an axis in five: nothing is under the first transfer, and nothing above the last."""
+    return [extent // 8, *[extent // 4] * 3, extent // 8]
 
 
 def _programs(workload: Workload, name: str) -> dict[str, Program]:

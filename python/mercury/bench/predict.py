@@ -57,9 +57,9 @@ class Agreement:
 def simulated(schedule: Schedule, topology: str | Path | Topology) -> Simulation:
     """Simulate a schedule as it runs on a GPU.
 
-    A library rounds its results, which the generated kernels of the CPU do not: where the
-    schedule has them wait in a narrower type, or leave while others are made, attention is the
-    library's, by name.
+    There attention is the library's, unless the schedule says another. That rounds its results
+    and merges into none, so the plan has merges of its own; the kernels of the CPU, which are
+    in the plan without a name, do both in one launch.
 
     Raises
     ------
@@ -68,13 +68,8 @@ def simulated(schedule: Schedule, topology: str | Path | Topology) -> Simulation
     """
     import mercury as mc  # noqa: PLC0415 (loads the compiler)
 
-    calls = parse_recipe(schedule.recipe())
-    rounds = any(
-        call.name == "overlap" or (call.name == "defer" and "partial" in call.kwargs)
-        for call in calls
-    )
-    chosen = any(call.name == "patch" for call in calls)
-    if rounds and not chosen and schedule.program.name.startswith("attention"):
+    chosen = any(call.name == "patch" for call in parse_recipe(schedule.recipe()))
+    if not chosen and schedule.program.name.startswith("attention"):
         schedule = schedule.copy().patch("attention_*", "cudnn")
     return mc.simulate(schedule, topology)
 

@@ -50,6 +50,9 @@ class Processes(Protocol):
     def capture(self, work: Callable[[], Any]) -> tuple[Work, Any]:
         """Make a graph of a run that has run before; give its replay and what it returned."""
 
+    def free_memory(self) -> int:
+        """Give back what no one holds, and give the bytes free on the fullest device."""
+
     def synchronize(self) -> None:
         """Wait until the device of this rank has nothing to do."""
 

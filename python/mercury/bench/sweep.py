@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from .errors import AbsentError, BenchError
 from .measure import Settings, Timing, compare
 from .processes import Processes, Work, say
 from .record import Peer, Record
+from .standing import Ready, Standing
 from .statistics import median, ratios
 
 __all__ = ["Entry", "Limits", "Sweep", "records_of"]
@@ -53,19 +55,6 @@ class Limits:
 
     seconds: float = 120.0
     error: float = 2.0
-
-
-@dataclass(kw_only=True)
-class _Ready:
-    """What has its turns. A graph reads the tensors of `made`, and does not keep them."""
-
-    work: Work
-    error: float
-    graph: bool
-    made: Prepared
-
-    def close(self) -> None:
-        self.made.close()
 
 
 class _Floor(Protocol):
@@ -142,52 +131,57 @@ class Sweep:
             When the floor itself fails: there is nothing to compare with.
         """
         begin = self.on.seconds()
-        floor, allowed = self._floor(workload, problem)
-        ready: dict[str, _Ready] = {}
-        reasons: dict[str, str] = {}
         own = {entry.candidate.name: entry for entry in entries}
         candidates = [entry.candidate for entry in entries] + list(peers)
-        for candidate in candidates:
-            if candidate.name in ready or candidate.name in reasons:
-                raise BenchError(f"{workload} has two candidates '{candidate.name}'")
-            spent = self.on.seconds() - begin
-            if spent > self.limits.seconds / 2:
-                reasons[candidate.name] = (
-                    f"not tried: half of the workload's {self.limits.seconds:.0f} s were over"
-                )
-                continue
-            self._progress(f"{workload}: {candidate.name}, after {spent:.0f} s")
-            made = self._ready(candidate, problem, allowed)
-            if isinstance(made, str):
-                reasons[candidate.name] = made
-                self._progress(f"{workload}: {candidate.name} left out: {made}")
-            else:
-                ready[candidate.name] = made
-        left = self.limits.seconds - (self.on.seconds() - begin)
-        settings = replace(self.settings, budget_s=max(1.0, min(self.settings.budget_s, left)))
-        works = {"floor": floor.work, **{name: each.work for name, each in ready.items()}}
+        twice = [name for name, many in Counter(c.name for c in candidates).items() if many > 1]
+        if twice:
+            raise BenchError(f"{workload} has two candidates '{twice[0]}'")
+        floor, allowed = self._floor(workload, problem)
+        standing = Standing(self.on, floor, self.settings.slow)
+        reasons: dict[str, str] = {}
+
+        def leave_out(name: str, reason: str) -> None:
+            reasons[name] = reason
+            self._progress(f"{workload}: {name} left out: {reason}")
+
         try:
-            timing = compare(self.on, works, settings)
-            self._show(workload, works, timing, own)
+            for candidate in candidates:
+                spent = self.on.seconds() - begin
+                if spent > self.limits.seconds / 2:
+                    reasons[candidate.name] = (
+                        "not tried: half of the workload's "
+                        f"{self.limits.seconds:.0f} s were over"
+                    )
+                    continue
+                for name, reason in standing.make_room():
+                    leave_out(name, reason)
+                self._progress(f"{workload}: {candidate.name}, after {spent:.0f} s")
+                refused = self._stand(standing, candidate, problem, allowed)
+                if refused is not None:
+                    leave_out(candidate.name, refused)
+            left = self.limits.seconds - (self.on.seconds() - begin)
+            settings = replace(
+                self.settings, budget_s=max(1.0, min(self.settings.budget_s, left))
+            )
+            errors = {name: each.error for name, each in standing.ready.items()}
+            graphs = {name: each.graph for name, each in standing.ready.items()}
+            timing = compare(self.on, standing.works, settings, standing.tried)
+            self._show(workload, standing.works, timing, own)
         finally:
-            for each in (*ready.values(), floor):
-                each.close()
-        for name, tried in timing.tried.items():
+            standing.close()
+        for name in errors:
             if name not in timing.samples:
-                base = timing.tried["floor"]
-                why = (
-                    "too slow to be measured in turns"
-                    if tried > settings.slow * base
-                    else "no time was left for its turns, ask for a longer --time-limit"
+                reasons[name] = (
+                    "no time was left for its turns, ask for a longer --time-limit: "
+                    + standing.beside_the_floor(name)
                 )
-                reasons[name] = f"{why}: {tried:.3f} ms when tried, the floor {base:.3f}"
         return records_of(
             workload=workload,
             own=own,
             peers=[peer.name for peer in peers],
             timing=timing,
-            errors={name: each.error for name, each in ready.items()},
-            graphs={name: each.graph for name, each in ready.items()},
+            errors=errors,
+            graphs=graphs,
             reasons=reasons,
             allowed=allowed,
             common=common,
@@ -208,18 +202,18 @@ class Sweep:
         for name in ("floor", *fastest):
             self._trace(workload, name, works[name])
 
-    def _floor(self, workload: str, problem: Any) -> tuple[_Ready, float]:
+    def _floor(self, workload: str, problem: Any) -> tuple[Ready, float]:
         """Make the floor ready, and say what error is allowed beside it."""
         allowed = 0.0
 
-        def prepare() -> _Ready:
+        def prepare() -> Ready:
             nonlocal allowed
             prepared = self._floors.prepare(problem, self.on)
             results, held = self._floors.one_device(problem, prepared, self.on)
             allowed = self.limits.error * problem.error(results, held)
             prepared.run()
             work, _ = self.on.capture(prepared.run)
-            return _Ready(work=work, error=allowed, graph=True, made=prepared)
+            return Ready(work=work, error=allowed, graph=True, made=prepared)
 
         made = self._guarded(prepare)
         if isinstance(made, str):
@@ -229,7 +223,14 @@ class Sweep:
             raise BenchError(f"the floor of {workload} is wrong: its error is {allowed:.1e}")
         return made, allowed
 
-    def _ready(self, candidate: Candidate, problem: Any, allowed: float) -> _Ready | str:
+    def _stand(
+        self, standing: Standing, candidate: Candidate, problem: Any, allowed: float
+    ) -> str | None:
+        """Let a candidate stand, or say why not."""
+        made = self._ready(candidate, problem, allowed)
+        return made if isinstance(made, str) else standing.admit(candidate.name, made)
+
+    def _ready(self, candidate: Candidate, problem: Any, allowed: float) -> Ready | str:
         """Run a candidate, check it, and make a graph of it; or say why not."""
         prepared = self._guarded(
             lambda: candidate.prepare(problem, self.on), undo=lambda made: made.close()
@@ -241,7 +242,7 @@ class Sweep:
             self._guarded(prepared.close)
         return made
 
-    def _checked(self, prepared: Prepared, problem: Any, allowed: float) -> _Ready | str:
+    def _checked(self, prepared: Prepared, problem: Any, allowed: float) -> Ready | str:
         results = self._guarded(prepared.run)
         if isinstance(results, str):
             return results
@@ -250,7 +251,7 @@ class Sweep:
             return error
         if not error <= allowed:
             return f"wrong: its error is {error:.1e}, at most {allowed:.1e} is allowed"
-        eager = _Ready(work=prepared.run, error=error, graph=False, made=prepared)
+        eager = Ready(work=prepared.run, error=error, graph=False, made=prepared)
         if prepared.graph is None and not prepared.capturable:
             return eager
         captured = (
@@ -269,7 +270,7 @@ class Sweep:
             return (
                 f"wrong as a graph: its error is {again:.1e}, at most {allowed:.1e} is allowed"
             )
-        return _Ready(work=replay, error=max(error, again), graph=True, made=prepared)
+        return Ready(work=replay, error=max(error, again), graph=True, made=prepared)
 
     def _replayed(
         self, problem: Any, prepared: Prepared, replay: Work, outputs: Mapping[str, Any]

@@ -49,8 +49,8 @@ class Cudnn:
         torch = importlib.import_module("torch")
         if out is None or not _can_hold(out, q.dtype):
             out = torch.empty((*q.shape[:3], v.shape[3]), dtype=q.dtype, device=q.device)
-        # Rows of a longer tile are left to the caller to copy, as it is little.
-        if lse is None or lse.dtype != torch.float32 or not lse.is_contiguous():
+        # Rows of a longer tile are written where they lie (9.19).
+        if lse is None or lse.dtype != torch.float32 or lse.stride(-1) != 1:
             lse = torch.empty(
                 (q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32, device=q.device
             )
@@ -88,7 +88,8 @@ class Cudnn:
             else torch.empty(like.shape, dtype=q.dtype, device=q.device)
             for like, given in zip((q, k, v), out or (None,) * 3, strict=True)
         )
-        inputs = (*map(_loadable, (q, k, v, o, grad)), lse.contiguous())
+        lse = lse if lse.stride(-1) == 1 else lse.contiguous()
+        inputs = (*map(_loadable, (q, k, v, o, grad)), lse)
         tensors = (*inputs, *results)
         try:
             graph = _backward_graph(_shapes(tensors), str(q.dtype), scale, piece.is_causal)
