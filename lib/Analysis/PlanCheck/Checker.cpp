@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/PlanCheck/Checker.h"
+#include "lib/Analysis/PlanCheck/PieceOrder.h"
 
 using namespace mlir;
 using namespace mlir::commir;
