@@ -275,16 +275,13 @@ Checker::Progress Checker::wait(RankState &rank) {
     return failed(reduce(rank, *transfer)) ? Progress::Fails : Progress::Goes;
   const MemoryBox &target = transfer->target;
   for (auto &[payload, start] : transfer->arrived) {
-    for (const auto &[part, content] : *payload) {
-      if (transfer->kind == PlanEvent::Kind::Pull) {
-        getContents(rank, target.space).write(part, content);
-        continue;
+    Payload parts = *payload;
+    if (transfer->kind != PlanEvent::Kind::Pull)
+      for (auto &[region, content] : parts) {
+        region.space = target.space;
+        region.offset += target.offset + start;
       }
-      MemoryBox region = part;
-      region.space = target.space;
-      region.offset += target.offset + start;
-      getContents(rank, target.space).write(region, content);
-    }
+    getContents(rank, target.space).write(std::move(parts));
   }
   return Progress::Goes;
 }
