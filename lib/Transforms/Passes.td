@@ -48,8 +48,10 @@ def MaterializeCommunication
       puts its own aside first. Steps that no rank needs, behind a window, are
       left out.
     - R4: a result is reduced over a parallel loop and replicated: `all_reduce`.
+      Of several levels, the fast ones share it out (R5) and gather it (R7), so
+      that a share goes over the slowest.
     - R5: it is sharded over that level: `reduce_scatter`, each rank's part in a
-      slot of its own. Softmax pairs and deferred sums have neither: partial
+      slot of its own; over the fast levels first. Softmax pairs and deferred sums have neither: partial
       results are gathered and merged by every rank in the order of ranks (R4),
       or go to the owners of their parts and are merged there (R5).
     - R6: it is sharded along a shifted axis: the accumulator of a part goes to

@@ -178,38 +178,40 @@ LogicalResult Messages::expand(AllReduceStartOp reduce) {
 /// Each part is summed where it belongs, as the partial results come.
 void Messages::expand(ReduceScatterStartOp scatter) {
   auto own = scatter.getTarget().getDefiningOp<PartOp>();
-  StringAttr axis = scatter.getAxisAttr();
-  int64_t count = 1;
-  Value index;
-  for (auto [name, at, number] :
-       llvm::zip_equal(own.getAxes(), own.getIndices(), own.getCounts()))
-    if (name == axis) {
-      index = at;
-      count = number;
-    }
-  Value rank = getRank();
-  Value first = arith::SubIOp::create(builder, loc, index, rank);
   auto made = scatter.getSource().getDefiningOp<AllocOp>();
+  auto axes = own.getAxes().getAsRange<StringAttr>();
+  int64_t number = llvm::find(axes, scatter.getAxisAttr()) - axes.begin();
+  Value index = own.getIndices()[number];
+  Value rank = getRank();
+  // The parts of members are as far apart as their numbers, or that times more.
+  auto stride = scatter->getAttrOfType<IntegerAttr>("commir.stride");
+  Value apart = constant(stride ? stride.getInt() : 1);
+  Value first = arith::SubIOp::create(
+      builder, loc, index, arith::MulIOp::create(builder, loc, rank, apart));
+  auto partOf = [&](Value buffer, Value member, Value slot = {}) -> Value {
+    Value further = arith::MulIOp::create(builder, loc, member, apart);
+    SmallVector<Value> indices(own.getIndices());
+    indices[number] = arith::AddIOp::create(builder, loc, first, further);
+    return PartOp::create(builder, loc, own.getTile().getType(), buffer, slot,
+                          indices, own.getAxes(), own.getCountsAttr());
+  };
   bool inSlots = made.getSlots() == static_cast<uint64_t>(members);
   auto slotOf = [&](Value member) {
-    Value part = arith::AddIOp::create(builder, loc, first, member);
-    return getPart(scatter.getSource(), inSlots ? member : Value(), axis, part,
-                   count);
+    return partOf(scatter.getSource(), member, inSlots ? member : Value());
   };
   auto type = cast<BufferType>(scatter.getSource().getType());
-  NamedAttribute cut(axis, builder.getI64IntegerAttr(count));
-  PlacementAttr others = made.getPlacement();
-  Value outgoing = AllocOp::create(builder, loc, type, 1, others,
-                                   builder.getDictionaryAttr(cut));
-  Value incoming = AllocOp::create(builder, loc, type, 1, others,
-                                   builder.getDictionaryAttr(cut));
+  SmallVector<NamedAttribute> parts(made.getParts().getValue());
+  if (!inSlots)
+    parts.emplace_back(scatter.getAxisAttr(),
+                       builder.getI64IntegerAttr(own.getCounts()[number]));
+  auto makeMemory = [&]() -> Value {
+    return AllocOp::create(builder, loc, type, 1, made.getPlacement(),
+                           builder.getDictionaryAttr(parts));
+  };
+  Value outgoing = makeMemory(), incoming = makeMemory();
   CopyOp::create(builder, loc, slotOf(rank), scatter.getTarget());
   auto [to, from] = openHops(rank);
-  auto partOf = [&](Value member) -> Value {
-    return arith::AddIOp::create(builder, loc, first, member);
-  };
-  Value leaves = getPart(outgoing, {}, axis, partOf(to), count);
-  Value comes = getPart(incoming, {}, axis, index, count);
+  Value leaves = partOf(outgoing, to), comes = partOf(incoming, rank);
   CopyOp::create(builder, loc, slotOf(to), leaves);
   exchange(leaves, to, comes, from);
   AccumulateOp::create(builder, loc, comes, scatter.getTarget());

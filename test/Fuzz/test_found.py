@@ -137,6 +137,20 @@ FOUND = {
         mc.Mesh(gpu=2),
         "parallelize(sq, gpu)",
     ),
+    "a sink of rows that see nothing, made in another order than they end in": (
+        lambda: mc.programs.attention(
+            h=1,
+            sq=18,
+            sk=10,
+            mask=mc.window(2, 0),
+            layout={"sq": "zigzag", "sk": "zigzag"},
+            **SINK,
+        ),
+        mc.Mesh(node=6, gpu=2),
+        "tile(sq, 6); tile(sk, 6); parallelize(sq_outer, node); parallelize(sk_inner, gpu); "
+        "shift(sk_outer, by=sq_outer); shift(sq_inner, by=sk_inner, offset=1, reads=pull, "
+        "results=fetch); shard(O, sq, gpu); shard(LSE, sq, gpu)",
+    ),
     "a sink beside a piece of rows that see nothing": (
         lambda: mc.programs.attention(
             h=2, sq=7, sk=9, mask=mc.causal(offset=-3), layout={"sq": "zigzag"}, **SINK

@@ -857,6 +857,44 @@ commir.program @stripe_by_stripe on @mesh axes(b = 1, h = 2, sq = 64 striped(4),
 
 // -----
 
+// What is merged over queries is launched on all stripes of them, then on the
+// later halves, then on a stripe of queries and the stripe that some of it see.
+// CHECK-LABEL: func.func @by_halves
+// CHECK: commir.launch "attention_bwd"
+// CHECK: scf.for %[[MIDDLE:.*]] =
+// CHECK: %[[NEGATED:.*]] = arith.subi %{{.*}}, %[[MIDDLE]]
+// CHECK: arith.andi %[[MIDDLE]], %[[NEGATED]]
+// CHECK: commir.launch "attention_bwd"
+// CHECK: scf.for
+// CHECK-NOT: commir.launch
+// CHECK: scf.for
+// CHECK: commir.launch "attention_bwd"
+// CHECK-NOT: commir.launch
+commir.mesh @mesh(gpu = 4)
+commir.program @by_halves on @mesh axes(b = 1, h = 2, sq = 64 striped(4), sk = 64 striped(4))
+    inputs(%Q: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+           %K: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu],
+           %D: !commir.buffer<[b, h, sq], f32> inside [sq -> gpu])
+    outputs(%dQ: !commir.buffer<[b, sq, h, 8], f32> inside [sq -> gpu],
+            %dK: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu],
+            %dV: !commir.buffer<[b, sk, h, 8], f32> inside [sk -> gpu]) {
+  %r = commir.group_rank "gpu"
+  %q = commir.part %Q [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %k = commir.part %K [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %d = commir.part %D [sq : %r of 4] : !commir.buffer<[b, h, sq], f32> -> !commir.tile<[b, h, sq], f32>
+  %dq = commir.part %dQ [sq : %r of 4] : !commir.buffer<[b, sq, h, 8], f32> -> !commir.tile<[b, sq, h, 8], f32>
+  %dk = commir.part %dK [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %dv = commir.part %dV [sk : %r of 4] : !commir.buffer<[b, sk, h, 8], f32> -> !commir.tile<[b, sk, h, 8], f32>
+  %q0 = commir.position sq : %r of 4
+  %k0 = commir.position sk : %r of 4
+  %c0 = arith.constant 0 : index
+  commir.launch "attention_bwd" ins(%q, %k, %k, %q, %d, %d : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, h, sq], f32>, !commir.tile<[b, h, sq], f32>)
+      outs(%dq, %dk, %dv : !commir.tile<[b, sq, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>, !commir.tile<[b, sk, h, 8], f32>)
+      at(%q0, %k0, %c0, %c0) mask(causal) {overwrite = array<i1: true, true, true>}
+}
+
+// -----
+
 // A source stays as it is, and is named by the function.
 // CHECK: commir.program @sourced.source
 // CHECK: func.func @sourced(

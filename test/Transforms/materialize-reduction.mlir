@@ -37,12 +37,12 @@ commir.program @r4_all_reduce on @mesh axes(i = 8, j = 8, k = 8)
 // CHECK: %[[R:.*]] = commir.group_rank "gpu"
 // CHECK: %[[PARTIAL:.*]] = commir.alloc slots 1 placement [] parts {}
 // CHECK: commir.launch "matmul"
+// CHECK: %[[SUM:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {}
 // CHECK: %[[SLOTS:.*]] = commir.alloc slots 4 placement [] parts {i = 4 : i64}
 // CHECK: scf.for %[[MEMBER:.*]] = %c0{{.*}} to %c4
 // CHECK:   %[[PART:.*]] = commir.part %[[PARTIAL]] [i : %[[MEMBER]] of 4]
 // CHECK:   %[[SLOT:.*]] = commir.part %[[SLOTS]] slot %[[MEMBER]] [i : %[[MEMBER]] of 4]
 // CHECK:   commir.copy %[[PART]] to %[[SLOT]]
-// CHECK: %[[SUM:.*]] = commir.alloc slots 1 placement [i -> gpu] parts {}
 // CHECK: %[[MINE:.*]] = commir.part %[[SUM]] [i : %[[R]] of 4]
 // CHECK: %[[TOKEN:.*]] = commir.reduce_scatter.start %[[SLOTS]] into %[[MINE]] merge(sum) on "gpu" along i
 // CHECK-NEXT: commir.wait %[[TOKEN]]

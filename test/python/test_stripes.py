@@ -101,6 +101,17 @@ def test_queries_cut_otherwise(cuts):
             check(compiled(made))
 
 
+@pytest.mark.parametrize("chunk", [1, 2])
+@pytest.mark.parametrize("whole", ["sq", "sk"])
+@pytest.mark.parametrize("mask", [mc.causal(), mc.window(9, 4), mc.Mask(documents=[0, 5, 41])])
+def test_stripes_beside_a_whole_axis(mask, whole, chunk):
+    """All queries of a rank, or all keys, lie in one piece."""
+    for program in (mc.programs.attention, mc.programs.attention_backward):
+        made = striped(program, chunk, mask, 41)
+        schedule = mc.Schedule(made, mc.Mesh(gpu=RANKS))
+        check(schedule.parallelize("sk" if whole == "sq" else "sq", "gpu").compile())
+
+
 @pytest.mark.parametrize("mask", ["causal", "later", "window", "both sides"])
 def test_one_by_one_takes_a_launch_a_step(mask):
     for program in (mc.programs.attention, mc.programs.attention_backward):
@@ -113,3 +124,17 @@ def test_launches_grow_as_the_stripes():
             plan = compiled(striped(mc.programs.attention, 4, MASKS[mask], length))
             stripes = length // 4 // RANKS
             assert launches(plan) <= most * stripes * RANKS * RANKS
+
+
+def test_gradients_of_keys_are_merged_few_times():
+    # Once for each stripe of the queries, they would be rounded twice as far.
+    program = striped(mc.programs.attention_backward, 2, mc.causal(), 600, group=2, d=4)
+    whole, dealt = (trial(compiled(program, mesh=mc.Mesh(gpu=n))).errors for n in (1, 2))
+    for name in dealt:
+        assert dealt[name] <= 1.25 * whole[name] + 2**-24, name
+
+
+def test_gradients_take_no_more_launches():
+    for mask, most in (("causal", 2), ("both sides", 4)):
+        plan = compiled(striped(mc.programs.attention_backward, 4, MASKS[mask], 480))
+        assert launches(plan) <= most * (480 // 4 // RANKS) * RANKS * RANKS

@@ -211,6 +211,7 @@ LogicalResult Checker::checkOutput(RankState &rank, int64_t output) {
       if (content.isFilled() && content.value == result.identity)
         content = {Content::Kind::Partial, result.same, expected,
                    std::make_shared<BoxSet>()};
+      content.place(expected);
       if (content.kind != Content::Kind::Partial ||
           content.buffer != result.same || content.box != expected)
         return report() << "(" << meaning.describe(output, expected)

@@ -121,7 +121,7 @@ private:
   Contents &getContents(RankState &rank, MemorySpace space);
   LogicalResult copy(RankState &rank);
   LogicalResult checkConversion(RankState &rank, Type from, Type to,
-                                const Piece &piece);
+                                Content &content);
 
   //===--------------------------------------------------------------------===//
   // Lanes.cpp: what runs beside each other
@@ -160,8 +160,8 @@ private:
                                   ArrayRef<SmallVector<Piece>> outputs);
   LogicalResult readOperands(RankState &rank, const KernelMeaning &kernel,
                              ArrayRef<SmallVector<Piece>> inputs, DimMap &dims);
-  LogicalResult placeResults(RankState &rank, const KernelMeaning &kernel,
-                             ArrayRef<SmallVector<Piece>> held, DimMap &dims);
+  LogicalResult checkWhole(RankState &rank, const KernelMeaning &kernel,
+                           DimMap &dims);
   LogicalResult checkGroups(RankState &rank, const KernelMeaning &kernel,
                             const DimMap &dims);
 
@@ -183,6 +183,7 @@ private:
   FailureOr<SharedBoxes> unite(RankState &rank, int64_t output,
                                const Box &elements, const SharedBoxes &merged,
                                const SharedBoxes &more, Unions &unions);
+  LogicalResult settle(RankState &rank, Content &content, const Box &where);
   LogicalResult checkIdentity(RankState &rank, const Content &content,
                               double identity, const Twine &where);
   LogicalResult checkPair(RankState &rank, ArrayRef<DimAttr> dims,

@@ -13,14 +13,22 @@ using namespace mlir::commir::check;
 
 Content Content::slice(const Box &local) const {
   Content part = *this;
-  for (auto [interval, cut] : llvm::zip_equal(part.box, local))
-    interval = {interval.begin + cut.begin, interval.begin + cut.end};
+  for (auto [interval, cut] : llvm::zip_equal(part.box, local)) {
+    int64_t first = isAnywhere(interval) ? 0 : cut.begin;
+    interval = {interval.begin + first, interval.begin + first + cut.size()};
+  }
   return part;
+}
+
+void Content::place(const Box &where) {
+  for (auto [interval, other] : llvm::zip(box, where))
+    if (isAnywhere(interval) && interval.size() == other.size())
+      interval = other;
 }
 
 bool Content::isSameSource(const Content &other) const {
   return kind == other.kind && buffer == other.buffer && value == other.value &&
-         hasOnce == other.hasOnce &&
+         hasOnce == other.hasOnce && isRounded == other.isRounded &&
          (merged == other.merged ||
           (merged && other.merged && *merged == *other.merged));
 }

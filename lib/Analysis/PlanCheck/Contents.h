@@ -19,6 +19,13 @@
 
 namespace mlir::commir::check {
 
+/// Where the positions of what enters a merge once begin along a dimension that
+/// it is the same along, as long as nothing that has positions is merged there.
+constexpr int64_t kAnywhere = std::numeric_limits<int64_t>::min() / 2;
+inline bool isAnywhere(const Interval &interval) {
+  return interval.begin == kAnywhere;
+}
+
 /// What a box of elements is.
 struct Content {
   enum class Kind {
@@ -36,11 +43,17 @@ struct Content {
   double value = 0.0;
   /// Partial: whether what enters the merge once is in it.
   bool hasOnce = false;
+  /// Partial: whether it was rounded while it lay anywhere, and so must lack
+  /// nothing wherever it comes to lie.
+  bool isRounded = false;
 
   /// The content of a part, given by indices from the start of the box.
   Content slice(const Box &local) const;
   bool isFilled() const { return kind == Kind::Filled; }
   bool isSameSource(const Content &other) const;
+  /// Lies where `where` says, along the dimensions where it lay anywhere.
+  void place(const Box &where);
+  bool isPlaced() const { return llvm::none_of(box, isAnywhere); }
 };
 
 /// The same value everywhere.

@@ -89,14 +89,20 @@ getContribution(const ResultMeaning &result, const DimMap &dims) {
 }
 
 /// Cuts a piece where the positions of a dimension are not consecutive, and
-/// says which box of positions each part is.
+/// says which box of positions each part is. Along a dimension of which no
+/// input says where it is, it is where the piece is, or anywhere.
 static SmallVector<std::pair<Box, Box>>
-cutAtSegments(const Box &local, ArrayRef<const Segments *> dims) {
+cutAtSegments(const Piece &piece, int64_t output,
+              ArrayRef<const Segments *> dims) {
+  const Content &content = piece.content;
+  bool isPlaced =
+      content.kind == Content::Kind::Partial && content.buffer == output;
   SmallVector<std::pair<Box, Box>> parts{{{}, {}}};
-  for (auto [interval, segments] : llvm::zip_equal(local, dims)) {
+  for (auto [dim, interval] : llvm::enumerate(piece.local)) {
+    Segments own{{interval, isPlaced ? content.box[dim].begin : kAnywhere}};
     SmallVector<std::pair<Box, Box>> longer;
     for (const auto &[indices, positions] : parts) {
-      for (const Segment &segment : *segments) {
+      for (const Segment &segment : dims[dim] ? *dims[dim] : own) {
         Interval cut{std::max(interval.begin, segment.local.begin),
                      std::min(interval.end, segment.local.end)};
         if (cut.size() <= 0)
@@ -125,11 +131,11 @@ LogicalResult Checker::readResults(RankState &rank, const KernelMeaning &kernel,
     bool fits = names.size() == region.sizes.size();
     for (auto [dim, size] : llvm::zip(names, region.sizes)) {
       const Segments *segments = findDim(dims, dim);
-      if (!segments)
+      if (!segments && !kernel.entersOnce)
         return report(rank)
                << "nothing says where the dimension '" << check::describe(dim)
                << "' of its result '" << meaning.getName(output) << "' begins";
-      fits &= getLength(*segments) == size;
+      fits &= !segments || getLength(*segments) == size;
     }
     if (!fits)
       return report(rank) << "its result " << i << ", '"
@@ -195,7 +201,8 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
           failed(checkIdentity(rank, before, result.identity,
                                "'" + meaning.getName(output) + "'")))
         return failure();
-      for (auto &[indices, positions] : cutAtSegments(piece.local, segments)) {
+      for (auto &[indices, positions] :
+           cutAtSegments(piece, output, segments)) {
         Content after{Content::Kind::Partial, output, positions};
         if (!before.isFilled()) {
           Box local = indices;
@@ -203,6 +210,8 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
             interval = {interval.begin - start.begin,
                         interval.end - start.begin};
           Content there = before.slice(local);
+          if (there.buffer == output && failed(settle(rank, there, positions)))
+            return failure();
           if (there.buffer != output || there.box != positions)
             return report(rank)
                    << "adds " << describe(after) << " to " << describe(there);
@@ -222,9 +231,8 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
         bool isGiven = launch.getImpl() && launch.overwrites(i) &&
                        KernelSignature::makesSoftmax(launch.getKernel()) &&
                        region.elementType == event.inputs.front().elementType;
-        if (!isGiven &&
-            failed(checkConversion(rank, getAccumulatorType(event),
-                                   region.elementType, {indices, after})))
+        if (!isGiven && failed(checkConversion(rank, getAccumulatorType(event),
+                                               region.elementType, after)))
           return failure();
         getContents(rank, region.space).write(slice(region, indices), after);
       }
@@ -319,7 +327,7 @@ LogicalResult Checker::launch(RankState &rank) {
       failed(checkGroups(rank, *kernel, dims)) ||
       failed(checkMask(rank, *kernel, dims)) ||
       failed(checkScratchSize(rank, *kernel, dims)) ||
-      (kernel->entersOnce && failed(placeResults(rank, *kernel, held, dims))) ||
+      (kernel->entersOnce && failed(checkWhole(rank, *kernel, dims))) ||
       failed(readResults(rank, *kernel, dims, held)) ||
       failed(contribute(rank, *kernel, dims, held)))
     return failure();

@@ -245,22 +245,8 @@ static SmallVector<int64_t> getHeldShards(const PlanTrace &trace, int64_t rank,
 SmallVector<Segments> Meaning::getShard(const PlanTrace &trace, int64_t rank,
                                         int64_t buffer) const {
   BindingAttr binding = ProgramOp(program).getBinding(buffer);
-  return getPlaced(trace, rank, buffer,
-                   binding.getBoundary() ? binding.getBoundary()
-                                         : binding.getInside());
-}
-
-SmallVector<Segments> Meaning::getInside(const PlanTrace &trace, int64_t rank,
-                                         int64_t buffer) const {
-  BindingAttr binding = ProgramOp(program).getBinding(buffer);
-  return getPlaced(trace, rank, buffer,
-                   binding.getInside() ? binding.getInside()
-                                       : binding.getBoundary());
-}
-
-SmallVector<Segments> Meaning::getPlaced(const PlanTrace &trace, int64_t rank,
-                                         int64_t buffer,
-                                         PlacementAttr placement) const {
+  PlacementAttr placement =
+      binding.getBoundary() ? binding.getBoundary() : binding.getInside();
   SmallVector<Segments> shard;
   for (DimAttr dim : dims[buffer]) {
     SmallVector<Interval> held;
@@ -379,6 +365,8 @@ std::string Meaning::describe(int64_t buffer, const Box &box) const {
     // A whole constant dimension says nothing.
     if (dim.isConstant() && interval == Interval{0, dim.getValue()})
       continue;
+    if (interval.begin < 0)
+      continue; // the same anywhere
     std::string name = (dim.isConstant() ? "of " : "") + check::describe(dim);
     text += (text.empty() ? "" : ", ") + describeInterval(name, interval);
   }

@@ -106,9 +106,6 @@ public:
   /// For each dimension of a buffer, what a rank holds of it at the boundary.
   SmallVector<Segments> getShard(const PlanTrace &trace, int64_t rank,
                                  int64_t buffer) const;
-  /// The same where the loops work on it, before it moves to the boundary.
-  SmallVector<Segments> getInside(const PlanTrace &trace, int64_t rank,
-                                  int64_t buffer) const;
 
   /// The box of reduced axes that the elements of a box of an output need.
   Box getNeeded(int64_t output, const Box &elements) const;
@@ -123,9 +120,6 @@ public:
   std::string describeReduced(int64_t output, const Box &box) const;
 
 private:
-  SmallVector<Segments> getPlaced(const PlanTrace &trace, int64_t rank,
-                                  int64_t buffer,
-                                  PlacementAttr placement) const;
   LogicalResult readNest(ForOp nest);
   LogicalResult readStore(StoreOp store);
   LogicalResult readMaker(StoreOp store, Value tile, int64_t number,

@@ -167,15 +167,18 @@ LogicalResult Checker::write(RankState &rank, const MemoryBox &region,
 /// A narrower type loses what later merges would need, unless the schedule asks
 /// for it on the wire.
 LogicalResult Checker::checkConversion(RankState &rank, Type from, Type to,
-                                       const Piece &piece) {
-  if (from == to || piece.content.isFilled() || meaning.isLink(to))
+                                       Content &content) {
+  if (from == to || content.isFilled() || meaning.isLink(to))
     return success();
-  const Content &content = piece.content;
   if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
     return success();
   if (content.kind == Content::Kind::Input)
     return report(rank) << "rounds " << describe(content) << " from " << from
                         << " to " << to;
+  if (!content.isPlaced()) {
+    content.isRounded = true;
+    return success();
+  }
   std::optional<Box> missing =
       meaning.getMissing(content.buffer, content.box, *content.merged);
   if (!missing && meaning.getResult(content.buffer).once >= 0 &&
@@ -203,9 +206,9 @@ LogicalResult Checker::copy(RankState &rank) {
   if (source.space == target.space && overlaps(source, target))
     return report(rank) << "copies " << describe(source)
                         << " to memory that overlaps it";
-  for (const Piece &piece : pieces) {
+  for (Piece &piece : pieces) {
     if (failed(checkConversion(rank, source.elementType, target.elementType,
-                               piece)))
+                               piece.content)))
       return failure();
     getContents(rank, target.space)
         .write(slice(target, piece.local), piece.content);

@@ -20,6 +20,24 @@ LogicalResult Checker::checkIdentity(RankState &rank, const Content &content,
                       << std::to_string(identity);
 }
 
+/// Places what may lie anywhere, as it meets what lies there. Where that is was
+/// not known when it was rounded, so what it lacks is asked for now.
+LogicalResult Checker::settle(RankState &rank, Content &content,
+                              const Box &where) {
+  content.place(where);
+  if (!content.isRounded || !content.isPlaced())
+    return success();
+  content.isRounded = false;
+  std::optional<Box> missing =
+      meaning.getMissing(content.buffer, content.box, *content.merged);
+  if (!missing)
+    return success();
+  return report(rank) << "merges " << describe(content)
+                      << ", which was rounded before "
+                      << meaning.describeReduced(content.buffer, *missing)
+                      << " was merged";
+}
+
 /// What has been merged, with more of it; each unmasked part only once.
 FailureOr<Checker::SharedBoxes> Checker::unite(RankState &rank, int64_t output,
                                                const Box &elements,
@@ -90,6 +108,9 @@ LogicalResult Checker::merge(RankState &rank, const MemoryBox &target,
           continue;
         sum = more;
       } else {
+        if (more.buffer == sum.buffer && (failed(settle(rank, more, sum.box)) ||
+                                          failed(settle(rank, sum, more.box))))
+          return failure();
         if (more.buffer != sum.buffer || more.box != sum.box)
           return report(rank)
                  << "merges " << describe(more) << " into " << describe(sum);
@@ -146,6 +167,8 @@ LogicalResult Checker::checkPair(RankState &rank, ArrayRef<DimAttr> dims,
     for (auto [i, dim] : llvm::enumerate(dims))
       for (auto [j, otherDim] : llvm::enumerate(otherDims))
         if (dim == otherDim && !dim.isConstant() &&
+            !isAnywhere(piece.content.box[i]) &&
+            !isAnywhere(other.content.box[j]) &&
             getShift(piece, i) != getShift(other, j))
           return false;
     return true;

@@ -136,40 +136,10 @@ LogicalResult Checker::readOperands(RankState &rank,
   return success();
 }
 
-/// Where the `size` indices of a tile are, of which something was merged into
-/// the `known` ones: all where these say, or along the shard from there on.
-static Segments runAlong(const Segments &known, const Segments &shard,
-                         int64_t size) {
-  if (getLength(known) == size)
-    return known;
-  int64_t start = 0;
-  for (const Segment &held : shard) {
-    if (known.empty())
-      break;
-    int64_t ahead = known.front().first - held.first;
-    if (ahead >= 0 && ahead < held.local.size())
-      start = held.local.begin + ahead - known.front().local.begin;
-  }
-  Segments tile;
-  for (const Segment &held : shard) {
-    Interval local{std::max(held.local.begin, start),
-                   std::min(held.local.end, start + size)};
-    if (local.size() > 0)
-      tile.push_back({{local.begin - start, local.end - start},
-                      held.first + local.begin - held.local.begin});
-  }
-  return tile;
-}
-
-/// What enters once has no iterations: along the dimensions that its inputs
-/// lack it is the same everywhere, so it is where its results are. Where
-/// nothing was merged into these, no place is wrong, and they are taken to lie
-/// as the rank's part inside of the loops does. What it is contracted over must
-/// be there whole.
-LogicalResult Checker::placeResults(RankState &rank,
-                                    const KernelMeaning &kernel,
-                                    ArrayRef<SmallVector<Piece>> held,
-                                    DimMap &dims) {
+/// What enters once has no iterations: what it is contracted over must be there
+/// whole. A tile of a result has all of a constant dimension.
+LogicalResult Checker::checkWhole(RankState &rank, const KernelMeaning &kernel,
+                                  DimMap &dims) {
   auto isResult = [&](DimAttr dim) {
     return llvm::any_of(kernel.outputs, [&](int64_t output) {
       return output >= 0 &&
@@ -188,39 +158,11 @@ LogicalResult Checker::placeResults(RankState &rank,
                           << check::describe(segments) << ", which is not all "
                           << extent << " of it";
   }
-  DimMap found;
-  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    if (output < 0)
-      continue;
-    ArrayRef<DimAttr> names = meaning.getDims(output);
-    SmallVector<Piece> partial;
-    for (const Piece &piece : held[i])
-      if (piece.content.kind == Content::Kind::Partial &&
-          piece.content.box.size() == names.size())
-        partial.push_back(piece);
-    auto segments = getSegments(partial, names.size());
-    auto shard = meaning.getInside(trace, rank.getRank(), output);
-    if (!segments)
-      return report(rank) << "its result " << i
-                          << " is in pieces that are no tile of '"
-                          << meaning.getName(output) << "'";
-    for (auto [at, dim] : llvm::enumerate(names)) {
-      if (findDim(dims, dim))
-        continue;
-      Segments where = (*segments)[at];
-      if (dim.isConstant())
-        where = {{{0, dim.getValue()}, 0}};
-      int64_t size = rank.event->outputs[i].sizes[at];
-      const Segments *known = findDim(found, dim);
-      if (!known)
-        found.emplace_back(dim, runAlong(where, shard[at], size));
-      else if (getLength(where) == size && *known != where)
-        return report(rank)
-               << "its results hold '" << check::describe(dim) << "' "
-               << check::describe(*known) << " and " << check::describe(where);
-    }
-  }
-  dims.append(found.begin(), found.end());
+  for (int64_t output : kernel.outputs)
+    if (output >= 0)
+      for (DimAttr dim : meaning.getDims(output))
+        if (dim.isConstant() && !findDim(dims, dim))
+          dims.emplace_back(dim, Segments{{{0, dim.getValue()}, 0}});
   return success();
 }
 

@@ -79,10 +79,14 @@ LogicalResult Checker::mergeStacks(RankState &rank) {
     SmallVector<Piece> merged;
     if (failed(read(rank, target, merged)))
       return failure();
-    for (const Piece &piece : merged)
+    for (Piece &piece : merged) {
       if (failed(checkConversion(rank, getAccumulatorType(event),
-                                 target.elementType, piece)))
+                                 target.elementType, piece.content)))
         return failure();
+      if (piece.content.isRounded)
+        getContents(rank, target.space)
+            .write(slice(target, piece.local), piece.content);
+    }
   }
   return success();
 }

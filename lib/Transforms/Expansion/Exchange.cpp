@@ -85,12 +85,13 @@ void NestExpander::asMember(ArrayRef<StringAttr> group, Value member,
                             function_ref<void()> build) {
   llvm::StringMap<Value> before = ranks;
   Value left = member;
-  for (StringAttr level : llvm::reverse(group)) {
+  for (StringAttr level : llvm::reverse(group.drop_front())) {
     Value size = constant(mesh.getLevelSize(level));
     ranks[level.getValue()] =
         arith::RemUIOp::create(builder, nest.getLoc(), left, size);
     left = arith::DivUIOp::create(builder, nest.getLoc(), left, size);
   }
+  ranks[group.front().getValue()] = left;
   build();
   ranks = std::move(before);
 }

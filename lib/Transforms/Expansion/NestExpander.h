@@ -88,7 +88,6 @@ private:
 
   LogicalResult checkStores();
   LogicalResult checkDivided(StoreOp store);
-  bool isCutLevelByLevel(CutAttr cut);
   bool isMadeInPlace(StoreOp store, int64_t buffer);
   LogicalResult placeOutputs();
   Movement findMovement(int64_t buffer);
@@ -173,13 +172,24 @@ private:
   void reduceOverRanks(StoreOp store);
   void allReduce(StoreOp store, StringAttr level,
                  MutableArrayRef<Accumulator> results);
-  void reduceScatter(StoreOp store, StringAttr level, ArrayRef<StringRef> axes,
+  SmallVector<StringAttr> getMergeOrder(StoreOp store);
+  StringAttr findAxisToShare(StoreOp store, StringAttr level);
+  void shareBeforeGathering(StoreOp store);
+  SmallVector<StringAttr> getPendingLevels(StoreOp store, PlacementAttr inside,
+                                           StringAttr level);
+  Share makeShare(StoreOp store, size_t result, StringAttr level,
+                  Accumulator &accumulator);
+  Value getShareTile(const Share &share, StringAttr level, Value memory,
+                     Value member, Value slot = {}, int64_t stack = 0);
+  Value getPartialShare(const Share &share, StringAttr level, Value member);
+  void forEachMember(ArrayRef<StringAttr> group,
+                     function_ref<void(Value)> body);
+  void reduceScatter(StoreOp store, StringAttr level,
                      MutableArrayRef<Accumulator> results);
   bool reducesTogether(StoreOp store);
   void allReduceTogether(StoreOp store, StringAttr level,
                          ArrayRef<Accumulator> results);
   void reduceScatterTogether(StoreOp store, StringAttr level,
-                             ArrayRef<StringRef> axes,
                              MutableArrayRef<Accumulator> results);
   void merge(StoreOp store, ArrayRef<Value> from, ArrayRef<Value> to);
   SmallVector<LaunchOp> mergeAll(StoreOp store, ArrayRef<Value> stacks,

@@ -130,6 +130,28 @@ PlacementAttr NestExpander::addCut(PlacementAttr placement, StringRef axis,
   return PlacementAttr::get(nest.getContext(), cuts);
 }
 
+/// The levels in the order in which ranks merge over them: those that share the
+/// sum out before those that do not, and the fast ones before the slow, over
+/// which this rank's share alone has still to go.
+SmallVector<StringAttr> NestExpander::getMergeOrder(StoreOp store) {
+  int64_t first =
+      cast<BlockArgument>(store.getBuffers().front()).getArgNumber();
+  PlacementAttr inside = getInside(first);
+  SmallVector<StringAttr> order(llvm::reverse(getReducedLevels(store)));
+  std::stable_partition(order.begin(), order.end(), [&](StringAttr level) {
+    return inside.hasLevel(level);
+  });
+  return order;
+}
+
+/// Whether ranks merge the results of a store by one collective; no library
+/// merges softmax pairs, and what is deferred is merged by a kernel, all at
+/// once.
+bool NestExpander::reducesTogether(StoreOp store) {
+  auto kind = cast<MergeKindAttr>(*store.getMerge());
+  return kind.getValue() != MergeKind::Softmax && !store.getDeferred();
+}
+
 /// Merges the partial results of a store over the levels that reduce it.
 void NestExpander::reduceOverRanks(StoreOp store) {
   SmallVector<Accumulator> results;
@@ -138,26 +160,37 @@ void NestExpander::reduceOverRanks(StoreOp store) {
     PlacementAttr inside = getInside(number);
     results.push_back({memory[buffer], getPartialPlacement(store, inside)});
   }
-  for (StringAttr level : getReducedLevels(store)) {
-    SmallVector<StringRef> axes;
-    for (Value buffer : store.getBuffers()) {
-      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      for (CutAttr cut : getInside(number).getCuts())
-        if (cut.hasLevel(level))
-          axes.push_back(cut.getAxis());
-    }
-    bool together = reducesTogether(store);
-    if (axes.empty() && together)
-      allReduceTogether(store, level, results);
+  int64_t first =
+      cast<BlockArgument>(store.getBuffers().front()).getArgNumber();
+  bool together = reducesTogether(store);
+  for (StringAttr level : getMergeOrder(store)) {
+    bool isShared = getInside(first).hasLevel(level);
+    if (isShared && together)
+      reduceScatterTogether(store, level, results);
+    else if (isShared)
+      reduceScatter(store, level, results);
     else if (together)
-      reduceScatterTogether(store, level, axes, results);
-    else if (axes.empty())
-      allReduce(store, level, results);
+      allReduceTogether(store, level, results);
     else
-      reduceScatter(store, level, axes, results);
+      allReduce(store, level, results);
   }
   for (auto [buffer, result] : llvm::zip_equal(store.getBuffers(), results))
     memory[buffer] = result.memory;
+}
+
+/// R4 of sums: the sum takes the place of the partial results.
+void NestExpander::allReduceTogether(StoreOp store, StringAttr level,
+                                     ArrayRef<Accumulator> results) {
+  Location loc = nest.getLoc();
+  SmallVector<Value> tokens;
+  for (const Accumulator &result : results) {
+    Value partial = getTileAt(result.memory, {});
+    tokens.push_back(AllReduceStartOp::create(
+        builder, loc, TokenType::get(nest.getContext()), partial, partial,
+        cast<MergeKindAttr>(*store.getMerge()), builder.getArrayAttr(level)));
+    ++transfers;
+  }
+  waitForAll(tokens);
 }
 
 /// R4: everybody's partial results, merged by everybody in the order of ranks,
@@ -175,84 +208,12 @@ void NestExpander::allReduce(StoreOp store, StringAttr level,
         getTileAt(result.memory, {}), slots, /*bytes=*/Value(),
         builder.getArrayAttr(level), /*axis=*/StringAttr()));
     stacks.push_back(getTileAt(slots, {}, Value(), size));
-    if (level == getReducedLevels(store).back())
+    if (level == getMergeOrder(store).back())
       result.memory = makeResult(store, i, result.placement);
     sums.push_back(getTileAt(result.memory, {}));
     ++transfers;
   }
   for (Value token : tokens)
     WaitOp::create(builder, loc, token);
-  mergeAll(store, stacks, sums);
-}
-
-/// R5: each rank gets everybody's partial results of its own part, and merges
-/// them: as they come, or all at the end.
-void NestExpander::reduceScatter(StoreOp store, StringAttr level,
-                                 ArrayRef<StringRef> axes,
-                                 MutableArrayRef<Accumulator> results) {
-  Location loc = nest.getLoc();
-  Value rank = getRank(level);
-  int64_t size = mesh.getLevelSize(level);
-  bool atOnce = store.getDeferred();
-  struct Scattered {
-    Value partial, sum, outgoing, incoming;
-    StringRef axis;
-    SmallVector<Attribute> levels;
-  };
-  SmallVector<Scattered> moved;
-  for (auto [axis, result] : llvm::zip_equal(axes, results)) {
-    Scattered &part = moved.emplace_back();
-    part.axis = axis;
-    part.partial = result.memory;
-    for (Attribute factor : result.placement.getCut(axis)
-                                ? result.placement.getCut(axis).getFactors()
-                                : ArrayRef<Attribute>())
-      if (isa<StringAttr>(factor))
-        part.levels.push_back(factor);
-    part.levels.push_back(level);
-    PlacementAttr others = dropCuts(result.placement, axis);
-    result.placement = addCut(result.placement, axis, level);
-    auto type = cast<BufferType>(part.partial.getType());
-    NamedAttribute box(builder.getStringAttr(axis),
-                       builder.getI64IntegerAttr(countParts(part.levels)));
-    part.outgoing = makeMemory(type, 1, others, box);
-    part.incoming = makeMemory(type, atOnce ? size : 1, others, box);
-    part.sum = result.memory =
-        atOnce && level == getReducedLevels(store).back()
-            ? makeResult(store, moved.size() - 1, result.placement)
-            : makeMemory(type, 1, result.placement);
-  }
-  auto tileOf = [&](const Scattered &part, Value memory, Value member,
-                    Value slot = {}, int64_t stack = 0) {
-    std::pair<StringRef, Part> at(part.axis,
-                                  getPart(part.levels, level, member));
-    return getTileAt(memory, at, slot, stack);
-  };
-  for (const Scattered &part : moved) {
-    Value own = tileOf(part, part.partial, rank);
-    Value kept = atOnce ? tileOf(part, part.incoming, rank, rank)
-                        : tileOf(part, part.sum, rank);
-    CopyOp::create(builder, loc, own, kept);
-  }
-  forEachHop(level, [&](Value to, Value from) {
-    SmallVector<Value> came, sums;
-    for (const Scattered &part : moved) {
-      Value packed = tileOf(part, part.outgoing, to);
-      CopyOp::create(builder, loc, tileOf(part, part.partial, to), packed);
-      came.push_back(
-          tileOf(part, part.incoming, rank, atOnce ? from : Value()));
-      exchange(level, packed, to, came.back(), from);
-      sums.push_back(tileOf(part, part.sum, rank));
-    }
-    if (!atOnce)
-      merge(store, came, sums);
-  });
-  if (!atOnce)
-    return;
-  SmallVector<Value> stacks, sums;
-  for (const Scattered &part : moved) {
-    stacks.push_back(tileOf(part, part.incoming, rank, Value(), size));
-    sums.push_back(tileOf(part, part.sum, rank));
-  }
   mergeAll(store, stacks, sums);
 }

@@ -82,6 +82,22 @@ struct LaunchTarget {
 struct Accumulator {
   Value memory;
   PlacementAttr placement;
+  /// Levels that share it out later: it holds the parts of all their ranks, in
+  /// a slot each.
+  SmallVector<StringAttr> pending = {};
+};
+
+/// A result that the ranks of a level share out along an axis.
+struct Share {
+  Value partial, sum;            // what there is of all shares; this rank's
+  SmallVector<StringAttr> slots; // the ranks whose parts `partial` holds apart
+  StringRef axis;
+  int64_t stride = 1; // how many parts the next rank's is after this one's
+  /// The axes of which memory holds a part at a time, with how they are cut,
+  /// and how it is cut along others.
+  SmallVector<std::pair<StringRef, SmallVector<Attribute>>> cuts;
+  SmallVector<NamedAttribute> parts;
+  PlacementAttr others;
 };
 
 } // namespace mlir::commir

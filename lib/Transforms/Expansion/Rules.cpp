@@ -152,18 +152,6 @@ LogicalResult NestExpander::checkStores() {
   return success();
 }
 
-/// Whether a layout cuts an axis on the way to a cut, too, one level more at a
-/// time: bounds that name two parts make six of them, but not three.
-bool NestExpander::isCutLevelByLevel(CutAttr cut) {
-  AxisAttr axis = program.getAxis(cut.getAxis());
-  int64_t parts = 1;
-  return llvm::all_of(getFactors(mesh, cut), [&](Attribute factor) {
-    if (auto level = dyn_cast<StringAttr>(factor))
-      parts *= mesh.getLevelSize(level);
-    return axis.getLayout().getLayout().whyNot(axis.getExtent(), parts).empty();
-  });
-}
-
 /// Whether the loops and the rules of reduction make the shard of an output
 /// that each rank owns, all of it and no more.
 bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
@@ -181,11 +169,12 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
                    getRingLevels(loop).front() == level;
           }))
         continue;
-      // R5: the ranks of the level share the sum out, where it lies together.
+      // R5: the ranks of the level share the sum out, where it lies together;
+      // a striped shard is no union of finer ones.
       if (isShiftedOver(cut.getAxis(), level) ||
           !llvm::is_contained(reduced, level) ||
           llvm::any_of(getFactors(mesh, cut), llvm::IsaPred<IntegerAttr>) ||
-          !isCutLevelByLevel(cut))
+          (isStriped(cut.getAxis()) && partial.getCut(cut.getAxis())))
         return false;
     }
     CutAttr made = partial.getCut(cut.getAxis());
@@ -235,15 +224,20 @@ LogicalResult NestExpander::placeOutputs() {
     bool inPlace = llvm::all_of(store.getBuffers(), [&](Value buffer) {
       return isMadeInPlace(store, cast<BlockArgument>(buffer).getArgNumber());
     });
-    // Of several results, one replicated and another sharded do not merge.
+    // Several results merge together: all or none are shared out over a level,
+    // and wait for the same levels after it.
     for (StringAttr level : getReducedLevels(store))
       inPlace &= llvm::all_equal(
           llvm::map_range(store.getBuffers(), [&](Value buffer) {
-            return getInside(cast<BlockArgument>(buffer).getArgNumber())
-                .hasLevel(level);
+            PlacementAttr inside =
+                getInside(cast<BlockArgument>(buffer).getArgNumber());
+            return std::make_pair(inside.hasLevel(level),
+                                  getPendingLevels(store, inside, level));
           }));
-    if (inPlace)
+    if (inPlace) {
+      shareBeforeGathering(store);
       continue;
+    }
     // What travels goes on doing so, to the ranks that own it along the rings.
     SmallVector<LoopAttr> moving(llvm::make_filter_range(
         loops, [&](LoopAttr loop) { return travels(store, loop); }));
@@ -252,6 +246,7 @@ LogicalResult NestExpander::placeOutputs() {
       touched[number] = getPartialPlacement(
           store, getTouchedPlacement(program.getBufferType(number), moving));
     }
+    shareBeforeGathering(store);
   }
   return success();
 }

@@ -167,8 +167,19 @@ private:
   /// need not run for each pair of pieces.
   bool takesStripes(LaunchOp op, StringRef queryAxis, StringRef keyAxis);
   void convertStriped(LaunchOp op, StringRef queryAxis, StringRef keyAxis);
+  /// How many positions of a striped shard lie below one, of those in a
+  /// document.
+  Value countBelow(const Shard &stripes, Value position,
+                   RunBuilder::Span document);
+  RunBuilder::Span getSeenByAll(MaskAttr mask, Value first, Value last,
+                                const Shard &keys, RunBuilder::Span document);
+  void launchOnKeys(LaunchOp op, MaskAttr mask, const AxisRun &queries,
+                    const Shard &keys, RunBuilder::Span numbers);
+  void launchByHalves(LaunchOp op, MaskAttr mask, const Shard &queries,
+                      const Shard &keys, RunBuilder::Span document);
   void launchOnSeen(LaunchOp op, MaskAttr mask, const AxisRun &queries,
-                    const Shard &keys, RunBuilder::Span document);
+                    const Shard &keys, RunBuilder::Span document,
+                    bool byHalves);
   /// The dimensions of which one pull takes no more than one index: what it
   /// reads is rows that are equally far apart.
   SmallVector<int64_t> getDimsOutsideRows(PullStartOp op);

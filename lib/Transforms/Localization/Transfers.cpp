@@ -63,8 +63,8 @@ LogicalResult ProgramLocalizer::convert(AllGatherStartOp op) {
   return success();
 }
 
-/// The members' tiles are those around this rank's: its level cuts the axis
-/// innermost.
+/// The members' tiles are those around this rank's, as far apart as the levels
+/// that cut the axis within theirs have parts.
 LogicalResult ProgramLocalizer::convert(ReduceScatterStartOp op) {
   if (failed(checkWhole(op, op.getTarget())))
     return failure();
@@ -87,10 +87,12 @@ LogicalResult ProgramLocalizer::convert(ReduceScatterStartOp op) {
     rank = mul(rank, constant(mesh.getLevelSize(cast<StringAttr>(level))));
     rank = add(rank, getCoordinate(op, cast<StringAttr>(level), {}));
   }
+  auto stride = op->getAttrOfType<IntegerAttr>("commir.stride");
+  Value apart = constant(stride ? stride.getInt() : 1);
   Value lengths = makeLengths(loc, members, [&](Value member) -> Value {
     if (!axis)
       return row;
-    Value part = add(sub(own.index, rank), member);
+    Value part = add(sub(own.index, mul(rank, apart)), mul(member, apart));
     return mul(layouts.size(axis, Range{part, own.count}, divisor), row);
   });
   Value token = ReduceScatterStartOp::create(

@@ -262,14 +262,39 @@ class _Buffer:
             if (ring.shift.offset - last) % ring.parts:
                 # The last part is not the rank's own: it goes to its owner after the end.
                 yield self._transfer("R6", level, transport, part, runs, False)
-        for level in reduced:
-            if level in made:
-                continue
+        # The fast levels share the sum out first, then the slow ones their shares of it.
+        left = [level for level in self.sizes if level in reduced and level not in made]
+        gathered = [level for level in left[1:] if level not in places]
+        for level in gathered:
+            axis = self._axis_to_share(loops, {**made, **places}, level)
+            if axis:
+                places[level] = axis
+        gathered = [level for level in gathered if level in places]
+        for level in sorted(reversed(left), key=lambda each: each not in places):
             rule = "R5" if level in places else "R4"
             if level in places:
                 made[level] = places[level]
             part = self.bytes(_factors(made), width)
             yield self._transfer(rule, level, "collective", part, self.sizes[level] - 1, False)
+        for level in gathered:
+            part = self.bytes(_factors(made))
+            yield self._transfer("R7", level, "collective", part, self.sizes[level] - 1, False)
+            del made[level]
+
+    def _axis_to_share(
+        self, loops: tuple[Loop, ...], places: Mapping[str, str], level: str
+    ) -> str | None:
+        """Give the axis of which the ranks of a level get the smallest shares."""
+        found, least = None, self.bytes(_factors(places))
+        for dim in self.buffer.dims:
+            if dim.axis is None or any(
+                loop.shift is not None and dim.axis.name in loop.axes for loop in loops
+            ):
+                continue
+            share = self.bytes(_factors({**places, level: dim.axis.name}))
+            if share < least:
+                found, least = dim.axis.name, share
+        return found
 
     def _transfer(
         self, rule: str, level: str, transport: str, size: float, count: float, hidden: bool
