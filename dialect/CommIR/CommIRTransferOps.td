@@ -137,9 +137,9 @@ class CommIR_StartOp<string opMnemonic, list<Trait> traits = []>
 def CommIR_ExchangeStartOp : CommIR_StartOp<"exchange"> {
   let summary = "send one tile and receive another within a level's group";
   let description = [{
-    Peers are group ranks, of one level or of several
-    (`on ["node", "gpu"]`, row-major). Nothing is sent or received unless `when` holds, which
-    must be the same on all ranks of the group.
+    Peers are group ranks, of one level or of several (`on ["node", "gpu"]`, row-major).
+    Nothing is sent or received unless `when` holds, which all ranks of the group agree on. With
+    `commir.transport = "rma"` the source is put to where the target lies in its receiver's memory.
 
     ```mlir
     // gpu:    0        1        2          0        1        2

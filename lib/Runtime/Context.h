@@ -26,6 +26,9 @@ struct mercury_rt_context {
   virtual int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                                 int64_t sendBytes, int64_t recvFrom, void *dst,
                                 int64_t recvBytes, int64_t *token) = 0;
+  virtual int32_t putStart(int64_t group, int64_t sendTo, const void *src,
+                           int64_t sendBytes, int64_t recvFrom, void *dst,
+                           int64_t recvBytes, int64_t *token) = 0;
   virtual int32_t allGatherStart(int64_t group, const void *src,
                                  int64_t sendBytes, void *dst,
                                  int64_t slotBytes,

@@ -45,6 +45,14 @@ int32_t mercury_rt_exchange_start(mercury_rt_context *context, int64_t group,
                                 recv_bytes, token);
 }
 
+int32_t mercury_rt_put_start(mercury_rt_context *context, int64_t group,
+                             int64_t send_to, const void *src,
+                             int64_t send_bytes, int64_t recv_from, void *dst,
+                             int64_t recv_bytes, int64_t *token) {
+  return context->putStart(group, send_to, src, send_bytes, recv_from, dst,
+                           recv_bytes, token);
+}
+
 int32_t mercury_rt_all_gather_start(mercury_rt_context *context, int64_t group,
                                     const void *src, int64_t send_bytes,
                                     void *dst, int64_t slot_bytes,

@@ -99,9 +99,9 @@ void Engine::startExchange(int32_t number) {
   int64_t group = getSite(task).group;
   for (int32_t peer : {task.to, task.from})
     if (peer >= 0)
-      lane.slowdown = std::max(
-          lane.slowdown,
-          network.getLink(lane.rank, peer).getCurve(Transport::P2P).slowdown);
+      lane.slowdown = std::max(lane.slowdown, network.getLink(lane.rank, peer)
+                                                  .getCurve(task.getTransport())
+                                                  .slowdown);
   if (task.to >= 0)
     match(number, getMessageLane(task.to, group));
   if (task.from >= 0)
@@ -123,7 +123,7 @@ void Engine::match(int32_t sender, int32_t receiver) {
   sent.sends = received.receives = true;
   ++sent.open;
   ++received.open;
-  network.start(Transport::P2P, from.rank, to.rank, send.bytes,
+  network.start(send.getTransport(), from.rank, to.rank, send.bytes,
                 {sender, receiver, /*gather=*/-1});
 }
 

@@ -24,6 +24,8 @@ StringRef mlir::commir::simulator::getName(Transport transport) {
     return "collective";
   case Transport::Pull:
     return "pull";
+  case Transport::RMA:
+    return "rma";
   }
   llvm_unreachable("a transport");
 }
@@ -208,7 +210,7 @@ static bool fromJSON(const json::Value &value, Link &link, json::Path at) {
                     .Case("bus", Link::Domain::Bus)
                     .Default(Link::Domain::Port);
   for (Transport transport :
-       {Transport::P2P, Transport::Collective, Transport::Pull})
+       {Transport::P2P, Transport::Collective, Transport::Pull, Transport::RMA})
     if (auto found = curves.find(getName(transport).str());
         found != curves.end())
       link.curves[static_cast<int>(transport)] = found->second;

@@ -22,8 +22,8 @@
 namespace mlir::commir::simulator {
 
 /// How bytes go over a link.
-enum class Transport { P2P, Collective, Pull };
-constexpr int kTransports = 3;
+enum class Transport { P2P, Collective, Pull, RMA };
+constexpr int kTransports = 4;
 llvm::StringRef getName(Transport transport);
 
 /// Time by message size. Between two points the time is linear in the size.

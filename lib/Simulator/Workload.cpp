@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Simulator/Workload.h"
+#include "dialect/CommIR/Transport.h"
 #include "llvm/ADT/Hashing.h"
 #include <bitset>
 #include <unordered_map>
@@ -181,8 +182,9 @@ void WorkloadBuilder::addExchange(Task task, const PlanEvent &event) {
     if (!event.outputs[0].isEmpty())
       task.from = getMember(event.group, event.from);
   }
+  task.puts = isPut(cast<ExchangeStartOp>(event.op));
   if (task.to >= 0)
-    move(Transport::P2P, task.to, task);
+    move(task.getTransport(), task.to, task);
   push(task);
 }
 

@@ -45,6 +45,12 @@ struct Task {
   int32_t stream = 0;
   /// Of a message: that this rank sends, or pulls.
   int64_t bytes = 0;
+  /// Of an exchange: whether it goes by puts.
+  bool puts = false;
+
+  Transport getTransport() const {
+    return puts ? Transport::RMA : Transport::P2P;
+  }
 
   bool isStart() const {
     return kind == Kind::Exchange || kind == Kind::Gather || kind == Kind::Pull;

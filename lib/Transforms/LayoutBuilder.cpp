@@ -238,6 +238,8 @@ LayoutBuilder::Piece LayoutBuilder::pieceOfShard(AxisAttr axis,
 
 Value LayoutBuilder::countBelow(AxisAttr axis, const AxisPart &shard,
                                 Value position) {
+  if (shard.count == 1)
+    return position;
   int64_t chunk = axis.getLayout().getChunk(), round = shard.count * chunk;
   Value rest = sub(rem(position, round), mul(shard.index, chunk));
   rest = builder.fold<arith::MaxSIOp>(loc, rest, constant(0));
@@ -247,6 +249,8 @@ Value LayoutBuilder::countBelow(AxisAttr axis, const AxisPart &shard,
 
 Value LayoutBuilder::positionAt(AxisAttr axis, const AxisPart &shard,
                                 Value number) {
+  if (shard.count == 1)
+    return number;
   int64_t chunk = axis.getLayout().getChunk();
   Value stripe = add(mul(div(number, chunk), shard.count), shard.index);
   return add(mul(stripe, chunk), rem(number, chunk));

@@ -84,6 +84,10 @@ def SelectTransport : Pass<"commir-select-transport", "::mlir::ModuleOp"> {
     - `sim`, where the target has it: all of them.
     - `p2p`: a message. `collective`: what a group does together, by a library.
     - `symm`: a read of a peer's memory.
+    - `rma`: a message of the group of `rma-levels`, by a put into the memory of its
+      receiver, where it receives into a whole slot of the plan's own memory, the
+      same slot on every rank, and the plan lends none of its own. What is sent of
+      an argument is copied to a slot first.
 
     A collective of a target without them is taken apart into messages between
     all pairs of ranks, and waits for them where it started.
@@ -94,17 +98,25 @@ def SelectTransport : Pass<"commir-select-transport", "::mlir::ModuleOp"> {
     copy %own to slot %rank of %slots
     for each hop: commir.exchange.start %own to (%rank + hop),
                   slot %from of %slots from (%rank - hop)
+
+    exchange.start %K to %left, %slot from %right on "gpu"
+    =>                                                   transports=p2p,rma
+    copy %K to %staging
+    exchange.start %staging to %left, %slot from %right on "gpu" {rma}
     ```
 
     Fails, by the name of the transport, at what the target cannot do: messages
     without `p2p`, a broadcast without `collective`, and reads without `symm` or
-    on a level that is not among `local-levels`.
+    on a level that is not among `local-levels`; and when nothing goes by `rma`,
+    although the target has it.
   }];
   let options = [
     ListOption<"transports", "transports", "std::string",
-               "what the target has: p2p, collective, symm, sim">,
+               "what the target has: p2p, collective, symm, rma, sim">,
     ListOption<"localLevels", "local-levels", "std::string",
-               "the levels whose ranks read each other's memory; all if none">];
+               "the levels whose ranks read each other's memory; all if none">,
+    ListOption<"rmaLevels", "rma-levels", "std::string",
+               "the levels of the one group whose ranks put into each other's memory">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];
   let statistics = [
@@ -187,11 +199,11 @@ def PlanMemory : Pass<"commir-plan-memory", "::mlir::ModuleOp"> {
   let summary = "give memory static offsets in a local and a symmetric arena";
   let description = [{
     Before: `memref.alloc` of bytes. After: views of two arenas, whose sizes the
-    function states as `commir.local_bytes` and, where peers read any of its
+    function states as `commir.local_bytes` and, where peers reach any of its
     memory, `commir.symmetric_bytes`.
 
-    What is lent lies in the symmetric arena, which peers map, and all else in the
-    local one, which they do not.
+    What is lent, or sent or received by a put, lies in the symmetric arena, which
+    peers map, and all else in the local one, which they do not.
 
     Memory of one arena that is never needed at the same time shares bytes. It is needed from
     the first op of the function's body that touches it to the last; a loop is
@@ -220,7 +232,7 @@ def CheckPlan : Pass<"commir-check-plan", "::mlir::ModuleOp"> {
     unmasked part exactly once; that every message is received, in an order that
     cannot hang; that nothing is read before it is there or overwritten while a
     transfer is under way; that peers read arguments and the symmetric arena alone,
-    this at the same offset on every rank; that no lane writes what another touches in no order
+    this at the same offset on every rank; that a put is written to where its receiver waits for it; that no lane writes what another touches in no order
     with it; and that no communication depends on the rank.
 
     Fails with a counterexample: the rank, the step, the op and the buffer.

@@ -20,11 +20,15 @@ namespace {
 struct PlanOptions : public PassPipelineOptions<PlanOptions> {
   ListOption<std::string> transports{
       *this, "transports",
-      llvm::cl::desc("what the target has: p2p, collective, symm, sim; no "
+      llvm::cl::desc("what the target has: p2p, collective, symm, rma, sim; no "
                      "transport is chosen if none is given")};
   ListOption<std::string> localLevels{
       *this, "local-levels",
       llvm::cl::desc("the levels whose ranks read each other's memory")};
+  ListOption<std::string> rmaLevels{
+      *this, "rma-levels",
+      llvm::cl::desc("the levels of the one group whose ranks put into each "
+                     "other's memory")};
   Option<int64_t> depth{
       *this, "depth",
       llvm::cl::desc("how many transfers may be under way at a time"),
@@ -40,6 +44,7 @@ static void buildToSPMD(OpPassManager &passes, const PlanOptions &options) {
     SelectTransportOptions target;
     llvm::append_range(target.transports, options.transports);
     llvm::append_range(target.localLevels, options.localLevels);
+    llvm::append_range(target.rmaLevels, options.rmaLevels);
     passes.addPass(createSelectTransport(target));
   }
   passes.addPass(createLocalize());

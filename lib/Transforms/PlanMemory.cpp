@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/CommIR/CommIR.h"
+#include "dialect/CommIR/Transport.h"
 #include "lib/Transforms/Passes.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -34,7 +34,7 @@ struct Span {
   int64_t bytes;
   int64_t first = std::numeric_limits<int64_t>::max();
   int64_t last = -1;
-  /// Symmetric, if it is lent.
+  /// Symmetric, if it is lent, or an end of a put.
   Arena arena = Arena::Local;
   int64_t offset = 0;
 
@@ -49,7 +49,7 @@ struct Span {
 };
 
 /// Finds when memory is touched: by ops on it, and by a transfer or a lease of
-/// it until what ends that; and whether it is lent at all.
+/// it until what ends that; and whether peers reach it at all.
 class LiveRange {
 public:
   explicit LiveRange(func::FuncOp function) {
@@ -95,7 +95,8 @@ private:
         if (mayHold(value.getType()))
           aliases.insert(value);
     };
-    if (isa<LeaseOpenOp>(user))
+    auto exchange = dyn_cast<ExchangeStartOp>(user);
+    if (isa<LeaseOpenOp>(user) || (exchange && isPut(exchange)))
       span.arena = Arena::Symmetric;
     // A view touches nothing.
     if (!numbers.empty() && !isMemoryEffectFree(&user))

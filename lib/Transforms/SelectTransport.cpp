@@ -12,6 +12,7 @@
 
 #include "dialect/CommIR/CommIR.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Puts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -225,14 +226,22 @@ struct SelectTransport
 
   void runOnOperation() override {
     for (const std::string &name : transports) {
-      if (!llvm::is_contained({"p2p", "collective", "symm", "sim"}, name)) {
+      if (!llvm::is_contained({"p2p", "collective", "symm", "rma", "sim"},
+                              name)) {
         getOperation().emitError()
             << "commir-select-transport: a transport must be p2p, collective, "
-               "symm or sim, got '"
+               "symm, rma or sim, got '"
             << name << "'";
         return signalPassFailure();
       }
       has.insert(name);
+    }
+    if (has.contains("rma") == rmaLevels.empty()) {
+      getOperation().emitError()
+          << "commir-select-transport: the transport rma and rma-levels go "
+             "together: name the levels of the one group whose ranks put into "
+             "each other's memory";
+      return signalPassFailure();
     }
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
@@ -244,6 +253,17 @@ struct SelectTransport
     for (Operation *op : ops)
       if (failed(select(op)))
         return signalPassFailure();
+    if (has.contains("rma") && !hasPut) {
+      getOperation().emitError()
+          << "commir-select-transport: no message of the group of '"
+          << llvm::join(rmaLevels, "', '")
+          << "' can be a put: its receiver must take it into a whole slot of "
+             "the "
+             "plan's own memory, the same slot on every rank, and the plan "
+             "must "
+             "lend none of that memory; do without the transport rma";
+      return signalPassFailure();
+    }
   }
 
 private:
@@ -260,11 +280,16 @@ private:
   }
 
   LogicalResult select(Operation *op) {
+    auto exchange = dyn_cast<ExchangeStartOp>(op);
+    if (exchange && isOfPuts(exchange) && makePut(exchange)) {
+      hasPut = true;
+      return mark(op, "rma"), success();
+    }
     if (has.contains("sim"))
       return mark(op, "sim"), success();
     if (isa<LeaseOpenOp, PullStartOp>(op))
       return selectOneSided(op);
-    if (isa<ExchangeStartOp>(op)) {
+    if (exchange) {
       if (!has.contains("p2p"))
         return refuse(op, "sends messages", "p2p");
       return mark(op, "p2p"), success();
@@ -283,6 +308,22 @@ private:
       return Messages(op, group).expand(scatter), success();
     // Its localization sends message by message.
     return mark(op, "p2p"), success();
+  }
+
+  /// Whether an exchange is of the group that puts, in a program that lends
+  /// nothing of its own: what peers put into is a library's memory.
+  bool isOfPuts(ExchangeStartOp op) {
+    auto isLevelOfPuts = [&](Attribute level) {
+      return llvm::is_contained(rmaLevels, cast<StringAttr>(level).getValue());
+    };
+    if (op.getGroup().size() != rmaLevels.size() ||
+        !llvm::all_of(op.getGroup(), isLevelOfPuts))
+      return false;
+    auto walked = op->getParentOfType<ProgramOp>().walk([](LeaseOpenOp lease) {
+      bool isOwn = !isa<BlockArgument>(lease.getMemory());
+      return isOwn ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return !walked.wasInterrupted();
   }
 
   /// Memory is read only where all ranks of the group are on one machine.
@@ -305,5 +346,6 @@ private:
   }
 
   llvm::StringSet<> has;
+  bool hasPut = false;
 };
 } // namespace

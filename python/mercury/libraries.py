@@ -12,7 +12,7 @@ from .errors import RunError
 
 __all__ = ["ABI_VERSION", "find_nccl", "nccl_version", "open_runtime", "runtime_path"]
 
-ABI_VERSION = 4  # MERCURY_RT_ABI_VERSION of mercury-rt/runtime.h
+ABI_VERSION = 5  # MERCURY_RT_ABI_VERSION of mercury-rt/runtime.h
 
 
 def runtime_path() -> Path:

@@ -94,6 +94,23 @@ func.func @exchange(%context: !llvm.ptr, %buffers: !llvm.ptr, %to: index, %from:
 
 // -----
 
+// A put takes what an exchange takes.
+// CHECK-LABEL: func.func @put(
+// CHECK: func.call @mercury_rt_put_start(
+// CHECK-NOT: mercury_rt_exchange_start
+// CHECK: call @mercury_rt_wait
+!tile = memref<?x?xbf16, strided<[?, ?], offset: ?>>
+commir.mesh @mesh(gpu = 4)
+func.func @put(%context: !llvm.ptr, %buffers: !llvm.ptr, %to: index, %from: index, %when: i1,
+               %source: !tile, %target: !tile) -> i32 attributes {commir.mesh = @mesh} {
+  %t = commir.exchange.start %source to %to, %target from %from on "gpu" when %when {commir.transport = "rma"} : !tile, !tile
+  commir.wait %t
+  %s = commir.status
+  return %s : i32
+}
+
+// -----
+
 // A slot is the memory divided by the members.
 // CHECK-LABEL: func.func @all_gather(
 // CHECK-SAME: %[[CONTEXT:[^:]*]]: !llvm.ptr,

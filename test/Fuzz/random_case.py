@@ -274,13 +274,17 @@ class Case:
                 self._placed.add(output.name)
         if axis in self._open() and self._dice.one_in(2):
             drawn = self._choices(loop.name)
-            ring, each = self._ring(str(axis), prod(self.schedule.mesh[n] for n in levels))
+            # Several parts a rank come in order, each as it is merged.
+            several = drawn["direction"] == 1 and not read_placed(self.schedule).deferred
+            ranks = prod(self.schedule.mesh[level] for level in levels)
+            ring, each = self._ring(str(axis), ranks, several)
             drawn["offset"] = int(drawn["direction"]) * each
             self._apply_shift(ring, loop.name, drawn)
 
-    def _ring(self, axis: str, ranks: int) -> tuple[str, int]:
+    def _ring(self, axis: str, ranks: int, several: bool) -> tuple[str, int]:
         """Draw a loop over an axis for results to move along, and its parts a rank."""
-        kind = self._dice.pick(["whole", "whole", "inside", "outside", "several"])
+        kinds = ["whole", "whole", "inside", "outside", *(["several"] if several else [])]
+        kind = self._dice.pick(kinds)
         if kind == "whole":
             return axis, 1
         each = 2 if kind == "several" else 1
@@ -404,6 +408,13 @@ class Case:
         options = SimOptions(
             seed=self.number + 1, max_delay_us=self._dice.pick([20, 200, 2000])
         )
+        if level := self._dice.pick(["", "", "", *self.schedule.mesh.names]):
+            try:
+                plan = self.schedule.compile(puts=level)
+                self.hits.append(("transport", "rma"))
+            except mc.CompileError as error:
+                if "can be a put" not in error.message:
+                    return end("ALARM", f"puts over '{level}': {error.message}")
         try:
             result = trial(plan, self.number, options)
         except mc.RunError as error:

@@ -40,6 +40,7 @@ KINDS = {
     "results": ("travel", "deliver", "fetch"),
     "chunks": ("1", "2", "3"),
     "link": ("narrow",),
+    "transport": ("rma",),
     "partial": ("wide", "narrow"),
     "dtype": ("f64", "f32", "f16", "bf16"),
     "program": ("matmul", "attention", "attention_backward", "decode_attention"),

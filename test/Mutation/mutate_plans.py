@@ -53,10 +53,13 @@ VARIANTS: dict[str, tuple[str, Callable[[Steps], Steps]]] = {
     "narrow link": ("gemm-rs-shifted", more("shift", "link=bf16")),
     "balanced": ("ring", more("shift", "reads=pull")),
     "read ahead": ("ring", more("shift", "reads=pull")),
+    "one by one": ("ring", list),
+    "stripes": ("ring", list),
     "broadcast": ("context-parallel", more("shard", "reads=broadcast")),
     "panels that are packed": ("summa", lambda steps: ["tile(k, 6)", *steps]),
 }
 MESHES = ({"gpu": 3}, {"node": 2, "gpu": 2})
+STRIPES = {"one by one": "striped(1)", "stripes": "striped(2)"}
 OTHER_MESHES = {"lanes": ({"gpu": 2},)}  # which are used between two
 # What another order of sums changes in float64; a tile more or less changes far more.
 ROUNDING = 1e-13
@@ -99,6 +102,11 @@ def subjects(strategies: list[str]) -> Iterator[Subject]:
                     sizes["sq"] = 5
                 if name == "balanced":  # pieces that a launch takes together
                     sizes |= {"sq": 13, "sk": 13, "layout": {"sq": "zigzag", "sk": "zigzag"}}
+                if name in STRIPES:
+                    layout = dict.fromkeys(("sq", "sk"), STRIPES[name])
+                    sizes |= {"sq": 13, "sk": 13, "layout": layout}
+                if name == "one by one":  # beside rows that see no key
+                    sizes |= {"sink": True, "mask": mc.causal(-4)}
                 if name == "read ahead":
                     sizes |= {"b": 3}
                 known = strategy.program.parameters

@@ -29,6 +29,12 @@ def test_the_compiler_is_timed(tool):
     assert min(figures.values()) > 0
 
 
+def test_stripes_are_timed(tool):
+    assert list(tool.stripes(lengths=[40], rounds=1)) == [
+        "lower ring, 8 ranks, 40 positions in striped(1)"
+    ]
+
+
 def test_the_simulator_is_timed(tool):
     cases = [
         ("ring", {"gpu": 2}, "h200-2x1"),

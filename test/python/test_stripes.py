@@ -101,6 +101,17 @@ def test_queries_cut_otherwise(cuts):
             check(compiled(made))
 
 
+@pytest.mark.parametrize("chunk", [1, 2])
+@pytest.mark.parametrize("whole", ["sq", "sk"])
+@pytest.mark.parametrize("mask", [mc.causal(), mc.window(9, 4), mc.Mask(documents=[0, 5, 41])])
+def test_stripes_beside_a_whole_axis(mask, whole, chunk):
+    """All queries of a rank, or all keys, lie in one piece."""
+    for program in (mc.programs.attention, mc.programs.attention_backward):
+        made = striped(program, chunk, mask, 41)
+        schedule = mc.Schedule(made, mc.Mesh(gpu=RANKS))
+        check(schedule.parallelize("sk" if whole == "sq" else "sq", "gpu").compile())
+
+
 @pytest.mark.parametrize("mask", ["causal", "later", "window", "both sides"])
 def test_one_by_one_takes_a_launch_a_step(mask):
     for program in (mc.programs.attention, mc.programs.attention_backward):

@@ -107,6 +107,27 @@ void BoxSet::add(Box box) {
   boxes.insert(llvm::lower_bound(boxes, box, isBefore), std::move(box));
 }
 
+void BoxSet::add(const BoxSet &other) {
+  constexpr size_t kFew = 8;
+  if (other.boxes.size() <= kFew) {
+    for (const Box &box : other.boxes)
+      add(box);
+    return;
+  }
+  // Many are put among many in one go, neighbours in their order joined.
+  llvm::SmallVector<Box, 2> all;
+  std::merge(boxes.begin(), boxes.end(), other.boxes.begin(), other.boxes.end(),
+             std::back_inserter(all), isBefore);
+  boxes.clear();
+  for (Box &box : all)
+    if (boxes.empty() || !join(boxes.back(), box))
+      boxes.push_back(std::move(box));
+  points += other.points;
+  for (const Box &box : boxes)
+    if (!box.empty())
+      widest = std::max(widest, box[0].size());
+}
+
 llvm::SmallVector<Box> BoxSet::getMissing(const Box &whole) const {
   llvm::SmallVector<Box> missing;
   if (!check::isEmpty(whole))

@@ -42,6 +42,8 @@ public:
 
   /// Adds a box that none of the set overlaps.
   void add(Box box);
+  /// Adds a set that overlaps none of it.
+  void add(const BoxSet &other);
   /// What of `whole` is not in the set.
   llvm::SmallVector<Box> getMissing(const Box &whole) const;
   bool operator==(const BoxSet &other) const;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/PlanCheck/Checker.h"
+#include "lib/Analysis/PlanCheck/PieceOrder.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -59,9 +60,10 @@ void Checker::begin(RankState &rank) {
     Contents &contents = rank.memories.emplace_back();
     if (!meaning.isInput(buffer))
       continue;
+    SmallVector<Piece> pieces;
     for (auto &[indices, positions] : getBoxes(shard))
-      contents.write(slice(region, indices),
-                     {Content::Kind::Input, buffer, positions});
+      pieces.push_back({indices, {Content::Kind::Input, buffer, positions}});
+    contents.write(region, pieces);
   }
 }
 
@@ -197,17 +199,25 @@ LogicalResult Checker::checkOutput(RankState &rank, int64_t output) {
     return this->report({function, rank.getRank(), {}})
            << "at the end, output '" << meaning.getName(output) << "' ";
   };
+  const ResultMeaning &result = meaning.getResult(output);
+  SmallVector<Piece, 1> pieces = getContents(rank, whole.space).read(whole);
+  PieceOrder order(pieces, getAllDims(getIndices(whole)));
   for (auto &[indices, positions] : getBoxes(shard)) {
-    MemoryBox region = slice(whole, indices);
-    Box missing = getIndices(region);
+    auto getPositions = [&](Box box) {
+      for (auto [interval, index, start] :
+           llvm::zip_equal(box, indices, positions))
+        interval = {interval.begin - index.begin + start.begin,
+                    interval.end - index.begin + start.begin};
+      return box;
+    };
     BoxSet found;
-    for (Piece &piece : getContents(rank, region.space).read(region)) {
-      found.add(piece.local);
-      Box expected = piece.local;
-      for (auto [interval, start] : llvm::zip_equal(expected, positions))
-        interval = {interval.begin + start.begin, interval.end + start.begin};
-      const ResultMeaning &result = meaning.getResult(output);
-      Content &content = piece.content;
+    for (const Piece *piece : order.getNear(indices)) {
+      std::optional<Box> common = intersect(piece->local, indices);
+      if (!common)
+        continue;
+      found.add(*common);
+      Box expected = getPositions(*common);
+      Content content = takePart(*piece, *common);
       if (content.isFilled() && content.value == result.identity)
         content = {Content::Kind::Partial, result.same, expected,
                    std::make_shared<BoxSet>()};
@@ -226,14 +236,11 @@ LogicalResult Checker::checkOutput(RankState &rank, int64_t output) {
         return report() << "(" << meaning.describe(output, expected)
                         << ") lacks what enters once";
     }
-    SmallVector<Box> unwritten = found.getMissing(missing);
-    if (unwritten.empty())
-      continue;
-    Box lost = unwritten.front();
-    for (auto [interval, start] : llvm::zip_equal(lost, positions))
-      interval = {interval.begin + start.begin, interval.end + start.begin};
-    return report() << "(" << meaning.describe(output, lost)
-                    << ") was never written";
+    SmallVector<Box> unwritten = found.getMissing(indices);
+    if (!unwritten.empty())
+      return report() << "("
+                      << meaning.describe(output, getPositions(unwritten[0]))
+                      << ") was never written";
   }
   return success();
 }

@@ -173,13 +173,16 @@ private:
   LogicalResult mergePair(RankState &rank, const MemoryBox (&targets)[2],
                           const SmallVector<Piece> (&from)[2],
                           const SmallVector<Piece> (&to)[2]);
-  LogicalResult merge(RankState &rank, const MemoryBox &target,
-                      ArrayRef<Piece> from, ArrayRef<Piece> to, MergeKind kind,
-                      bool isLSE);
   using SharedBoxes = std::shared_ptr<const BoxSet>;
   /// The unions of sets that had nothing in common. Many elements have merged
   /// the same, and are given the same.
   using Unions = std::map<std::pair<SharedBoxes, SharedBoxes>, SharedBoxes>;
+  LogicalResult mergePart(RankState &rank, const MemoryBox &target,
+                          Content more, Content &sum, MergeKind kind,
+                          bool isLSE, Unions &unions);
+  LogicalResult merge(RankState &rank, const MemoryBox &target,
+                      ArrayRef<Piece> from, ArrayRef<Piece> to, MergeKind kind,
+                      bool isLSE);
   FailureOr<SharedBoxes> unite(RankState &rank, int64_t output,
                                const Box &elements, const SharedBoxes &merged,
                                const SharedBoxes &more, Unions &unions);
@@ -200,6 +203,7 @@ private:
   // Transfers.cpp: communication
   //===--------------------------------------------------------------------===//
   LogicalResult startExchange(RankState &rank);
+  LogicalResult checkPut(RankState &rank, const Transfer &transfer);
   LogicalResult startAllGather(RankState &rank);
   LogicalResult startPull(RankState &rank);
   LogicalResult start(RankState &rank, std::shared_ptr<Transfer> transfer);

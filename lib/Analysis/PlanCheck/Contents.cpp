@@ -33,6 +33,15 @@ bool Content::isSameSource(const Content &other) const {
           (merged && other.merged && *merged == *other.merged));
 }
 
+Content check::takePart(const Piece &piece, const Box &box) {
+  if (piece.content.isFilled())
+    return piece.content;
+  Box local = box;
+  for (auto [interval, start] : llvm::zip_equal(local, piece.local))
+    interval = {interval.begin - start.begin, interval.end - start.begin};
+  return piece.content.slice(local);
+}
+
 MemoryBox check::slice(const MemoryBox &region, const Box &local) {
   MemoryBox part = region;
   for (auto [dim, cut] : llvm::enumerate(local)) {
@@ -178,15 +187,16 @@ SmallVector<Piece, 1> Contents::read(const MemoryBox &region) const {
   return pieces;
 }
 
+static MemoryBox makeBytes(int64_t begin, int64_t end) {
+  MemoryBox bytes;
+  bytes.offset = begin;
+  bytes.sizes = {end - begin};
+  bytes.strides = {1};
+  return bytes;
+}
+
 std::vector<std::pair<MemoryBox, Content>>
 Contents::readBytes(int64_t begin, int64_t end) const {
-  auto makeBytes = [](int64_t from, int64_t to) {
-    MemoryBox bytes;
-    bytes.offset = from;
-    bytes.sizes = {to - from};
-    bytes.strides = {1};
-    return bytes;
-  };
   std::vector<std::pair<MemoryBox, Content>> found;
   for (auto it = firstAfter(groups, begin);
        it != groups.end() && it->first < end; ++it) {
@@ -314,9 +324,11 @@ std::vector<Contents::Entry> Contents::takeRest(const MemoryBox &region) {
 }
 
 void Contents::put(std::vector<Entry> entries) {
-  llvm::sort(entries, [](const Entry &a, const Entry &b) {
+  auto isBefore = [](const Entry &a, const Entry &b) {
     return a.region.offset < b.region.offset;
-  });
+  };
+  if (!llvm::is_sorted(entries, isBefore))
+    llvm::sort(entries, isBefore);
   for (Entry &entry : entries) {
     int64_t begin = entry.region.offset, last = entry.region.getEnd();
     auto before = groups.upper_bound(begin);
@@ -353,4 +365,43 @@ void Contents::write(const MemoryBox &region, const Content &content) {
   }
   kept.push_back(std::move(fresh));
   put(std::move(kept));
+}
+
+void Contents::replace(const MemoryBox &region, std::vector<Entry> parts) {
+  std::vector<Entry> kept = takeRest(region);
+  for (Entry &part : parts) {
+    Entry *last = kept.empty() ? nullptr : &kept.back();
+    if (!last ||
+        !joinEntries(last->region, last->content, part.region, part.content))
+      kept.push_back(std::move(part));
+  }
+  put(std::move(kept));
+}
+
+void Contents::write(const MemoryBox &region, ArrayRef<Piece> pieces) {
+  if (pieces.size() == 1)
+    return write(region, pieces.front().content);
+  std::vector<Entry> parts;
+  for (const Piece &piece : pieces)
+    parts.push_back({check::slice(region, piece.local), piece.content});
+  if (!parts.empty())
+    replace(region, std::move(parts));
+}
+
+void Contents::write(std::vector<std::pair<MemoryBox, Content>> parts) {
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0, bytes = 0;
+  std::vector<Entry> entries;
+  for (auto &[region, content] : parts) {
+    if (region.isEmpty())
+      continue;
+    begin = std::min(begin, region.offset);
+    end = std::max(end, region.getEnd());
+    bytes += region.getBytes();
+    entries.push_back({std::move(region), std::move(content)});
+  }
+  // They lie apart, so they are all bytes from the first to the last.
+  if (entries.size() > 1 && bytes == end - begin)
+    return replace(makeBytes(begin, end), std::move(entries));
+  for (const Entry &entry : entries)
+    write(entry.region, entry.content);
 }

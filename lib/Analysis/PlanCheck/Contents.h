@@ -68,6 +68,9 @@ struct Piece {
   Content content;
 };
 
+/// What of a piece lies in a box of its region, which lies in the piece.
+Content takePart(const Piece &piece, const Box &box);
+
 /// The part of a region that `local` names.
 MemoryBox slice(const MemoryBox &region, const Box &local);
 
@@ -92,6 +95,13 @@ public:
 
   void write(const MemoryBox &region, const Content &content);
 
+  /// Writes pieces that are all of a region. Stripes are thousands of them:
+  /// what lay there is looked at once, and not once for each.
+  void write(const MemoryBox &region, ArrayRef<Piece> pieces);
+
+  /// Writes regions that lie apart.
+  void write(std::vector<std::pair<MemoryBox, Content>> parts);
+
   /// A region holds nothing that could be read from now on.
   void forget(const MemoryBox &region);
 
@@ -115,6 +125,8 @@ private:
   /// the region leaves.
   std::vector<Entry> takeRest(const MemoryBox &region);
   void put(std::vector<Entry> entries);
+  /// Writes parts of a region, by the place of each in the memory.
+  void replace(const MemoryBox &region, std::vector<Entry> parts);
 
   Groups groups;
 };

@@ -102,12 +102,16 @@ cutAtSegments(const Piece &piece, int64_t output,
     Segments own{{interval, isPlaced ? content.box[dim].begin : kAnywhere}};
     SmallVector<std::pair<Box, Box>> longer;
     for (const auto &[indices, positions] : parts) {
-      for (const Segment &segment : dims[dim] ? *dims[dim] : own) {
-        Interval cut{std::max(interval.begin, segment.local.begin),
-                     std::min(interval.end, segment.local.end)};
-        if (cut.size() <= 0)
-          continue;
-        int64_t first = segment.first + cut.begin - segment.local.begin;
+      const Segments &segments = dims[dim] ? *dims[dim] : own;
+      const Segment *segment =
+          llvm::partition_point(segments, [&](const Segment &each) {
+            return each.local.end <= interval.begin;
+          });
+      for (; segment != segments.end() && segment->local.begin < interval.end;
+           ++segment) {
+        Interval cut{std::max(interval.begin, segment->local.begin),
+                     std::min(interval.end, segment->local.end)};
+        int64_t first = segment->first + cut.begin - segment->local.begin;
         longer.emplace_back(indices, positions);
         longer.back().first.push_back(cut);
         longer.back().second.push_back({first, first + cut.size()});
@@ -192,6 +196,7 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
     SmallVector<const Segments *> segments;
     for (DimAttr dim : meaning.getDims(output))
       segments.push_back(findDim(dims, dim));
+    SmallVector<Piece> made;
     for (const Piece &piece : held[i]) {
       const Content &before = piece.content;
       if (before.kind == Content::Kind::Input)
@@ -205,11 +210,7 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
            cutAtSegments(piece, output, segments)) {
         Content after{Content::Kind::Partial, output, positions};
         if (!before.isFilled()) {
-          Box local = indices;
-          for (auto [interval, start] : llvm::zip_equal(local, piece.local))
-            interval = {interval.begin - start.begin,
-                        interval.end - start.begin};
-          Content there = before.slice(local);
+          Content there = takePart(piece, indices);
           if (there.buffer == output && failed(settle(rank, there, positions)))
             return failure();
           if (there.buffer != output || there.box != positions)
@@ -234,9 +235,10 @@ LogicalResult Checker::contribute(RankState &rank, const KernelMeaning &kernel,
         if (!isGiven && failed(checkConversion(rank, getAccumulatorType(event),
                                                region.elementType, after)))
           return failure();
-        getContents(rank, region.space).write(slice(region, indices), after);
+        made.push_back({indices, std::move(after)});
       }
     }
+    getContents(rank, region.space).write(region, made);
   }
   return success();
 }

@@ -78,6 +78,44 @@ static Segments cutAtDocuments(ArrayRef<Segment> segments, MaskAttr mask,
   return pieces;
 }
 
+namespace {
+/// Of keys that rise, those that some query of a run sees some of, and those
+/// that all see all of.
+struct SeenKeys {
+  Interval some, all;
+};
+} // namespace
+
+/// `getKey` gives the positions of one of `count` keys, which are of one
+/// document each, as the queries are.
+static SeenKeys findSeen(MaskAttr mask, Interval queries, int64_t count,
+                         llvm::function_ref<Interval(int64_t)> getKey) {
+  std::pair<int64_t, int64_t> band = getBand(mask);
+  int64_t document = getDocument(mask, queries.begin);
+  auto isBefore = [&](int64_t key, int64_t query) {
+    int64_t in = getDocument(mask, key);
+    return in < document || (in == document && key - query < band.first);
+  };
+  auto isBehind = [&](int64_t key, int64_t query) {
+    int64_t in = getDocument(mask, key);
+    return in > document || (in == document && key - query > band.second);
+  };
+  // How many keys, from the first on, something holds for.
+  auto countWhile = [&](llvm::function_ref<bool(Interval)> holds) -> int64_t {
+    auto numbers = llvm::seq<int64_t>(0, count);
+    return std::partition_point(numbers.begin(), numbers.end(),
+                                [&](int64_t k) { return holds(getKey(k)); }) -
+           numbers.begin();
+  };
+  int64_t first = queries.begin, last = queries.end - 1;
+  return {
+      {countWhile([&](Interval key) { return isBefore(key.end - 1, first); }),
+       countWhile([&](Interval key) { return !isBehind(key.begin, last); })},
+      {countWhile([&](Interval key) { return isBefore(key.begin, last); }),
+       countWhile(
+           [&](Interval key) { return !isBehind(key.end - 1, first); })}};
+}
+
 bool check::seesTheSame(MaskAttr mask, ArrayRef<Segment> queries,
                         ArrayRef<Segment> keys, MaskAttr launched,
                         int64_t firstQuery, int64_t firstKey) {
@@ -87,23 +125,49 @@ bool check::seesTheSame(MaskAttr mask, ArrayRef<Segment> queries,
     return true;
   Segments allQueries = cutAtDocuments(queries, mask, launched, firstQuery);
   Segments allKeys = cutAtDocuments(keys, mask, launched, firstKey);
+  auto getTold = [&](Interval local, int64_t first) -> Interval {
+    return {first + local.begin, first + local.end};
+  };
+  auto sees = [&](const Segment &q, const Segment &k) {
+    // All differences of indices, key - query, from the least to the most.
+    int64_t least = k.local.begin - (q.local.end - 1);
+    int64_t most = k.local.end - 1 - q.local.begin;
+    auto getSeen = [&](MaskAttr which, int64_t q0, int64_t k0) {
+      std::pair<int64_t, int64_t> none(1, 0);
+      if (getDocument(which, q0 + q.local.begin) !=
+          getDocument(which, k0 + k.local.begin))
+        return none;
+      auto [low, high] = getBand(which);
+      std::pair<int64_t, int64_t> seen(std::max(least, low - (k0 - q0)),
+                                       std::min(most, high - (k0 - q0)));
+      return seen.first <= seen.second ? seen : none;
+    };
+    return getSeen(mask, q.first - q.local.begin, k.first - k.local.begin) ==
+           getSeen(launched, firstQuery, firstKey);
+  };
+  // Of keys that rise, only those at the edges of what is seen are asked for.
+  int64_t count = allKeys.size();
+  bool rise = llvm::is_sorted(allKeys, [](const Segment &a, const Segment &b) {
+    return a.first < b.first;
+  });
   for (const Segment &q : allQueries) {
-    for (const Segment &k : allKeys) {
-      // All differences of indices, key - query, from the least to the most.
-      int64_t least = k.local.begin - (q.local.end - 1);
-      int64_t most = k.local.end - 1 - q.local.begin;
-      auto getSeen = [&](MaskAttr which, int64_t q0, int64_t k0) {
-        std::pair<int64_t, int64_t> none(1, 0);
-        if (getDocument(which, q0 + q.local.begin) !=
-            getDocument(which, k0 + k.local.begin))
-          return none;
-        auto [low, high] = getBand(which);
-        std::pair<int64_t, int64_t> seen(std::max(least, low - (k0 - q0)),
-                                         std::min(most, high - (k0 - q0)));
-        return seen.first <= seen.second ? seen : none;
-      };
-      if (getSeen(mask, q.first - q.local.begin, k.first - k.local.begin) !=
-          getSeen(launched, firstQuery, firstKey))
+    Interval asked{0, count}, same{0, 0};
+    if (rise) {
+      SeenKeys meant = findSeen(mask, q.getPositions(), count, [&](int64_t k) {
+        return allKeys[k].getPositions();
+      });
+      SeenKeys told = findSeen(
+          launched, getTold(q.local, firstQuery), count,
+          [&](int64_t k) { return getTold(allKeys[k].local, firstKey); });
+      asked = {std::min(meant.some.begin, told.some.begin),
+               std::max(meant.some.end, told.some.end)};
+      same = {std::max(meant.all.begin, told.all.begin),
+              std::min(meant.all.end, told.all.end)};
+    }
+    for (int64_t k = asked.begin; k < asked.end; ++k) {
+      if (k == same.begin && same.size() > 0)
+        k = same.end;
+      if (k < asked.end && !sees(q, allKeys[k]))
         return false;
     }
   }

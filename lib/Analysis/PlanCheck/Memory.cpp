@@ -206,12 +206,10 @@ LogicalResult Checker::copy(RankState &rank) {
   if (source.space == target.space && overlaps(source, target))
     return report(rank) << "copies " << describe(source)
                         << " to memory that overlaps it";
-  for (Piece &piece : pieces) {
+  for (Piece &piece : pieces)
     if (failed(checkConversion(rank, source.elementType, target.elementType,
                                piece.content)))
       return failure();
-    getContents(rank, target.space)
-        .write(slice(target, piece.local), piece.content);
-  }
+  getContents(rank, target.space).write(target, pieces);
   return success();
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/PlanCheck/Checker.h"
+#include "lib/Analysis/PlanCheck/PieceOrder.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -46,19 +47,30 @@ FailureOr<Checker::SharedBoxes> Checker::unite(RankState &rank, int64_t output,
                                                Unions &unions) {
   if (auto known = unions.find({merged, more}); known != unions.end())
     return known->second;
-  bool isDisjoint = true;
-  auto united =
-      merged ? std::make_shared<BoxSet>(*merged) : std::make_shared<BoxSet>();
-  // Of what a launch worked on, a row of a group's results has its own part.
+  if (!merged || merged->isEmpty())
+    return more;
+  if (more->isEmpty())
+    return merged;
+  auto united = std::make_shared<BoxSet>(*merged);
+  auto isApart = [&](const Box &box) {
+    return llvm::none_of(merged->getNear(box), [&](const Box &held) {
+      return intersect(held, box).has_value();
+    });
+  };
+  if (llvm::all_of(more->getBoxes(), isApart)) {
+    united->add(*more);
+    unions[{merged, more}] = united;
+    return SharedBoxes(united);
+  }
+  // What is merged twice may be so for some elements, and not for others. Of
+  // what a launch worked on, a row of a group's results has its own part.
   Box needed = meaning.getNeeded(output, elements);
   for (const Box &box : more->getBoxes()) {
     SmallVector<Box> fresh = united->getMissing(box);
     for (const Box &held : united->getNear(box)) {
       std::optional<Box> twice = intersect(held, box);
-      if (twice) {
-        isDisjoint = false;
+      if (twice)
         twice = intersect(*twice, needed);
-      }
       if (!twice || meaning.isMasked(output, elements, *twice))
         continue;
       return report(rank) << "adds " << meaning.describeReduced(output, *twice)
@@ -69,73 +81,75 @@ FailureOr<Checker::SharedBoxes> Checker::unite(RankState &rank, int64_t output,
     for (Box &part : fresh)
       united->add(std::move(part));
   }
-  // What is merged twice may be so for some elements, and not for others.
-  if (isDisjoint)
-    unions[{merged, more}] = united;
   return SharedBoxes(united);
+}
+
+/// Merges what lies in a part of one region into what lies there in another.
+LogicalResult Checker::mergePart(RankState &rank, const MemoryBox &target,
+                                 Content more, Content &sum, MergeKind kind,
+                                 bool isLSE, Unions &unions) {
+  double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
+  for (const Content &part : {more, sum})
+    if (part.kind == Content::Kind::Input)
+      return report(rank) << "merges " << describe(part)
+                          << ", which is no partial result";
+  if (more.isFilled() || sum.isFilled()) {
+    for (const Content &part : {more, sum})
+      if (part.isFilled() &&
+          failed(checkIdentity(rank, part, identity, describe(target))))
+        return failure();
+    if (more.isFilled())
+      return success();
+    sum = more;
+  } else {
+    if (more.buffer == sum.buffer && (failed(settle(rank, more, sum.box)) ||
+                                      failed(settle(rank, sum, more.box))))
+      return failure();
+    if (more.buffer != sum.buffer || more.box != sum.box)
+      return report(rank) << "merges " << describe(more) << " into "
+                          << describe(sum);
+    auto united =
+        unite(rank, sum.buffer, sum.box, sum.merged, more.merged, unions);
+    if (failed(united))
+      return failure();
+    sum.merged = *united;
+    if (sum.hasOnce && more.hasOnce)
+      return report(rank) << "merges what enters once into " << describe(sum)
+                          << " a second time";
+    sum.hasOnce |= more.hasOnce;
+  }
+  const ResultMeaning &result = meaning.getResult(sum.buffer);
+  if (!result.merges || result.merge != kind)
+    return report(rank) << "merges '" << meaning.getName(sum.buffer) << "' by "
+                        << stringifyMergeKind(kind)
+                        << ", not as the program says";
+  if (kind == MergeKind::Softmax && (result.identity != 0.0) != isLSE)
+    return report(rank) << "merges '" << meaning.getName(sum.buffer)
+                        << "' in the place of '"
+                        << meaning.getName(result.partner) << "'";
+  return success();
 }
 
 /// Merges pieces of one region into those of another of the same sizes.
 LogicalResult Checker::merge(RankState &rank, const MemoryBox &target,
                              ArrayRef<Piece> from, ArrayRef<Piece> to,
                              MergeKind kind, bool isLSE) {
-  double identity = isLSE ? -std::numeric_limits<double>::infinity() : 0.0;
   Unions unions;
+  PieceOrder order(to, getAllDims(getIndices(target)));
+  SmallVector<Piece> merged;
   for (const Piece &source : from) {
-    for (const Piece &held : to) {
-      std::optional<Box> common = intersect(source.local, held.local);
+    for (const Piece *held : order.getNear(source.local)) {
+      std::optional<Box> common = intersect(source.local, held->local);
       if (!common)
         continue;
-      auto getPart = [&](const Piece &piece) {
-        if (piece.content.isFilled())
-          return piece.content;
-        Box local = *common;
-        for (auto [interval, start] : llvm::zip_equal(local, piece.local))
-          interval = {interval.begin - start.begin, interval.end - start.begin};
-        return piece.content.slice(local);
-      };
-      Content more = getPart(source), sum = getPart(held);
-      for (const Content &part : {more, sum})
-        if (part.kind == Content::Kind::Input)
-          return report(rank) << "merges " << describe(part)
-                              << ", which is no partial result";
-      if (more.isFilled() || sum.isFilled()) {
-        for (const Content &part : {more, sum})
-          if (part.isFilled() &&
-              failed(checkIdentity(rank, part, identity, describe(target))))
-            return failure();
-        if (more.isFilled())
-          continue;
-        sum = more;
-      } else {
-        if (more.buffer == sum.buffer && (failed(settle(rank, more, sum.box)) ||
-                                          failed(settle(rank, sum, more.box))))
-          return failure();
-        if (more.buffer != sum.buffer || more.box != sum.box)
-          return report(rank)
-                 << "merges " << describe(more) << " into " << describe(sum);
-        auto united =
-            unite(rank, sum.buffer, sum.box, sum.merged, more.merged, unions);
-        if (failed(united))
-          return failure();
-        sum.merged = *united;
-        if (sum.hasOnce && more.hasOnce)
-          return report(rank) << "merges what enters once into "
-                              << describe(sum) << " a second time";
-        sum.hasOnce |= more.hasOnce;
-      }
-      const ResultMeaning &result = meaning.getResult(sum.buffer);
-      if (!result.merges || result.merge != kind)
-        return report(rank)
-               << "merges '" << meaning.getName(sum.buffer) << "' by "
-               << stringifyMergeKind(kind) << ", not as the program says";
-      if (kind == MergeKind::Softmax && (result.identity != 0.0) != isLSE)
-        return report(rank) << "merges '" << meaning.getName(sum.buffer)
-                            << "' in the place of '"
-                            << meaning.getName(result.partner) << "'";
-      getContents(rank, target.space).write(slice(target, *common), sum);
+      Content sum = takePart(*held, *common);
+      if (failed(mergePart(rank, target, takePart(source, *common), sum, kind,
+                           isLSE, unions)))
+        return failure();
+      merged.push_back({std::move(*common), std::move(sum)});
     }
   }
+  getContents(rank, target.space).write(target, merged);
   return success();
 }
 
@@ -173,6 +187,14 @@ LogicalResult Checker::checkPair(RankState &rank, ArrayRef<DimAttr> dims,
           return false;
     return true;
   };
+  // The dimensions that both have.
+  SmallVector<unsigned> shared, same;
+  for (auto [i, dim] : llvm::enumerate(dims))
+    for (auto [j, otherDim] : llvm::enumerate(otherDims))
+      if (dim == otherDim && !dim.isConstant()) {
+        shared.push_back(j);
+        same.push_back(i);
+      }
   auto meets = [&](const Piece &piece, const Piece &other) {
     for (auto [dim, interval] : llvm::zip(dims, piece.local))
       for (auto [otherDim, range] : llvm::zip(otherDims, other.local))
@@ -181,8 +203,15 @@ LogicalResult Checker::checkPair(RankState &rank, ArrayRef<DimAttr> dims,
           return false;
     return true;
   };
+  PieceOrder order(others, shared);
+  // The dimension of `dims` that they are ordered along.
+  const unsigned *along =
+      order.getDim() ? llvm::find(shared, *order.getDim()) : nullptr;
   for (const Piece &piece : pieces) {
-    for (const Piece &other : others) {
+    Interval interval =
+        along ? piece.local[same[along - shared.begin()]] : Interval();
+    for (const Piece *each : order.getNear(interval)) {
+      const Piece &other = *each;
       const Content &one = piece.content, &two = other.content;
       if (!meets(piece, other) || (one.isFilled() && two.isFilled()))
         continue;

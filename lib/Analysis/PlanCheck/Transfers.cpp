@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/Transport.h"
 #include "lib/Analysis/PlanCheck/Checker.h"
 
 using namespace mlir;
@@ -108,11 +109,27 @@ LogicalResult Checker::startExchange(RankState &rank) {
       overlaps(transfer->source, transfer->target))
     return report(rank) << "receives into " << describe(transfer->target)
                         << ", which it sends";
+  if (isPut(cast<ExchangeStartOp>(event.op)) &&
+      failed(checkPut(rank, *transfer)))
+    return failure();
   if (sends && transfer->to != rank.getRank()) {
     ++proof.messages;
     proof.bytes += transfer->source.getBytes();
   }
   return start(rank, transfer);
+}
+
+/// Both ends of a put lie where peers reach memory. The target does even where
+/// nothing comes: it tells the place on the receiver.
+LogicalResult Checker::checkPut(RankState &rank, const Transfer &transfer) {
+  for (const MemoryBox *end : {&transfer.source, &transfer.target}) {
+    bool isUsed = !end->isEmpty() || end == &transfer.target;
+    if (isUsed && end->space.kind != MemorySpace::Kind::Symmetric)
+      return report(rank) << "puts from or to " << describe(*end)
+                          << "; both ends of a put must lie in the symmetric "
+                             "arena";
+  }
+  return success();
 }
 
 LogicalResult Checker::startAllGather(RankState &rank) {
@@ -204,6 +221,19 @@ LogicalResult Checker::match(int64_t group, int64_t from, int64_t to) {
       note(error, send->start, "they are sent here");
       return error;
     }
+    // All ranks start the same op, so that both ends of a put are of one.
+    bool puts = isPut(cast<ExchangeStartOp>(send->start.op));
+    if (puts && send->target.offset != receive->target.offset) {
+      InFlightDiagnostic error =
+          report(send->start)
+          << "puts to byte " << send->target.offset
+          << " of the symmetric arena, and " << trace.describeRank(to)
+          << " waits for it at byte " << receive->target.offset
+          << "; a put is received at the same offset on "
+             "every rank";
+      note(error, receive->start, "it is received here");
+      return error;
+    }
     receive->arrived.emplace_back(send->sent, 0);
     send->hasSent = true;
     receive->hasReceived = true;
@@ -245,16 +275,13 @@ Checker::Progress Checker::wait(RankState &rank) {
     return failed(reduce(rank, *transfer)) ? Progress::Fails : Progress::Goes;
   const MemoryBox &target = transfer->target;
   for (auto &[payload, start] : transfer->arrived) {
-    for (const auto &[part, content] : *payload) {
-      if (transfer->kind == PlanEvent::Kind::Pull) {
-        getContents(rank, target.space).write(part, content);
-        continue;
+    Payload parts = *payload;
+    if (transfer->kind != PlanEvent::Kind::Pull)
+      for (auto &[region, content] : parts) {
+        region.space = target.space;
+        region.offset += target.offset + start;
       }
-      MemoryBox region = part;
-      region.space = target.space;
-      region.offset += target.offset + start;
-      getContents(rank, target.space).write(region, content);
-    }
+    getContents(rank, target.space).write(std::move(parts));
   }
   return Progress::Goes;
 }

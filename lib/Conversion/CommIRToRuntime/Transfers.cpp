@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/Transport.h"
 #include "lib/Conversion/CommIRToRuntime/FunctionConverter.h"
 #include "lib/Conversion/Passes.h"
 
@@ -16,7 +17,7 @@ void FunctionConverter::convert(ExchangeStartOp op) {
   LLVM::StoreOp::create(builder, loc, constant64(0), tokenSlot);
   auto guarded = scf::IfOp::create(builder, loc, op.getWhen(), false);
   builder.setInsertionPointToStart(guarded.thenBlock());
-  callChecked("mercury_rt_exchange_start",
+  callChecked(isPut(op) ? "mercury_rt_put_start" : "mercury_rt_exchange_start",
               {context, getGroup(op.getGroup()), toI64(op.getTo()),
                getPointer(op.getSource()), getBytes(op.getSource()),
                toI64(op.getFrom()), getPointer(op.getTarget()),

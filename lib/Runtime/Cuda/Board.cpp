@@ -59,6 +59,7 @@ static uint64_t describe(const Mesh &mesh, const Groups &groups,
   }
   for (int64_t group = 0; group < groups.count(); ++group)
     mix(mesh.levelsOf(groups.name(group)));
+  mix(groups.findPutting());
   return hash | 1;
 }
 

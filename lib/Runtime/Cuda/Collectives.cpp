@@ -10,10 +10,6 @@
 using namespace mercury::rt;
 using namespace mercury::rt::cuda;
 
-#define MERCURY_RT_NCCL(call)                                                  \
-  if (NcclResult result_ = (call); result_ && result_ != kNcclInProgress)      \
-  return ncclFailure(result_, #call)
-
 namespace {
 struct Elements {
   int type; // as NCCL numbers it

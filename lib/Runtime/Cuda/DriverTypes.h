@@ -86,6 +86,14 @@ struct NcclUniqueId {
   char internal[128];
 };
 
+/// Memory that all members of a communicator registered together.
+using Window = struct OpaqueWindow *;
+constexpr int kWindowSymmetric = 1;
+/// How many signals of a peer to wait for.
+struct SignalWait {
+  int count, peer, signal, context;
+};
+
 } // namespace mercury::rt::cuda
 
 #endif // LIB_RUNTIME_CUDA_DRIVERTYPES_H

@@ -21,8 +21,11 @@ namespace mercury::rt::cuda {
 class Groups {
 public:
   Groups(const Mesh &mesh, const mercury_rt_cuda_job &job) : mesh(mesh) {
-    for (int64_t i = 0; i < job.number_of_groups; ++i)
+    for (int64_t i = 0; i < job.number_of_groups; ++i) {
       names.push_back(job.groups[i].group);
+      if (job.groups[i].puts)
+        putting = i;
+    }
   }
 
   int64_t count() const { return static_cast<int64_t>(names.size()); }
@@ -39,9 +42,13 @@ public:
     return number;
   }
 
+  /// The number of the group whose members put; negative if there is none.
+  int64_t findPutting() const { return putting; }
+
 private:
   const Mesh &mesh;
   std::vector<int64_t> names;
+  int64_t putting = -1;
 };
 
 } // namespace mercury::rt::cuda

@@ -43,6 +43,10 @@ int32_t Rank::leaseOpen(int64_t group, const void *base, int64_t bytes,
   if (bytes > 0 && local.contains(base))
     return invalid("lends memory of the local arena, which no peer maps; lend "
                    "what lies in the symmetric arena");
+  if (bytes > 0 && groups.findPutting() >= 0 && symmetric.contains(base))
+    return invalid(
+        "lends memory that peers put into, which is NCCL's and which "
+        "no peer maps; lend memory of the caller's");
   if (!isLocalGroup(group))
     return failWith(MERCURY_RT_UNSUPPORTED,
                     "the ranks of this group are on several hosts and cannot "

@@ -20,13 +20,12 @@ static constexpr int kOldestDriver = 12000;
 /// The first NCCL whose point-to-point calls may all be captured.
 static constexpr int kOldestNccl = 21800;
 
-/// "12.4", "2.28.9".
-static std::string driverVersion(int version) {
+std::string mercury::rt::cuda::describeDriver(int version) {
   return std::to_string(version / 1000) + "." +
          std::to_string(version % 1000 / 10);
 }
 
-static std::string ncclVersion(int version) {
+std::string mercury::rt::cuda::describeNccl(int version) {
   return std::to_string(version / 10000) + "." +
          std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
@@ -99,8 +98,8 @@ const Driver *mercury::rt::cuda::openDriver(const std::string &path,
                         std::to_string(result);
     else if (driver.version < kOldestDriver)
       opening.problem = "'" + opening.path + "' is of CUDA " +
-                        driverVersion(driver.version) + "; install CUDA " +
-                        driverVersion(kOldestDriver) + " or later";
+                        describeDriver(driver.version) + "; install CUDA " +
+                        describeDriver(kOldestDriver) + " or later";
 #define SYMBOL(member, name, parameters) opening.find(driver.member, #name);
 #include "lib/Runtime/Cuda/CudaSymbols.def"
     if (!opening.problem.empty())
@@ -128,9 +127,12 @@ const Nccl *mercury::rt::cuda::openNccl(const std::string &path,
                         std::to_string(result);
     else if (nccl.version < kOldestNccl)
       opening.problem = "'" + opening.path + "' is NCCL " +
-                        ncclVersion(nccl.version) + "; install NCCL " +
-                        ncclVersion(kOldestNccl) + " or later";
+                        describeNccl(nccl.version) + "; install NCCL " +
+                        describeNccl(kOldestNccl) + " or later";
 #define SYMBOL(member, name, parameters) opening.find(nccl.member, #name);
+#define PUT_SYMBOL(member, name, parameters)                                   \
+  if (nccl.version >= kOldestPuts)                                             \
+    opening.find(nccl.member, #name);
 #include "lib/Runtime/Cuda/NcclSymbols.def"
     opening.find(nccl.getErrorString, "ncclGetErrorString");
   });

@@ -31,6 +31,16 @@ struct Nccl {
   int version = 0; // 22809 is 2.28.9
 };
 
+/// The first NCCL that puts, and the first whose puts may be captured; and what
+/// driver it asks for.
+constexpr int kOldestPuts = 22900;
+constexpr int kOldestCapturedPuts = 23000;
+constexpr int kOldestDriverOfPuts = 12050;
+
+/// "12.4", "2.28.9".
+std::string describeDriver(int version);
+std::string describeNccl(int version);
+
 /// Opens the library at `path`, where that is empty at the path that the
 /// environment names, and else by its usual name. Returns null, and says why in
 /// `problem`, if it is missing, too old, or lacks a function. A library is

@@ -10,10 +10,6 @@
 using namespace mercury::rt;
 using namespace mercury::rt::cuda;
 
-#define MERCURY_RT_NCCL(call)                                                  \
-  if (NcclResult result_ = (call); result_ && result_ != kNcclInProgress)      \
-  return ncclFailure(result_, #call)
-
 /// The ranks are together here, so that all make them in the job's order: no
 /// two ranks ever wait for each other in communicators of different groups.
 int32_t Rank::openCommunicators(const mercury_rt_cuda_job &job) {
@@ -21,7 +17,7 @@ int32_t Rank::openCommunicators(const mercury_rt_cuda_job &job) {
     const mercury_rt_cuda_group &given = job.groups[index];
     Communicator &made = communicators[index];
     made = static_cast<Communicator>(given.communicator);
-    if (made || !given.sends)
+    if (made || !(given.sends || given.puts))
       continue;
     operation = "communicator of " + mesh.groupName(given.group);
     if (!isLocalGroup(given.group))
@@ -36,7 +32,7 @@ int32_t Rank::openCommunicators(const mercury_rt_cuda_job &job) {
     MERCURY_RT_NCCL(nccl->commInitRank(&made, groups.size(index), id, self));
     ownCommunicators.push_back(index);
   }
-  return MERCURY_RT_OK;
+  return groups.findPutting() < 0 ? MERCURY_RT_OK : openWindow();
 }
 
 int32_t Rank::findCommunicator(int64_t group, Communicator &found) {
@@ -48,61 +44,81 @@ int32_t Rank::findCommunicator(int64_t group, Communicator &found) {
                   "say there that the group sends");
 }
 
-int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
-                            int64_t sendBytes, int64_t recvFrom, void *dst,
-                            int64_t recvBytes, int64_t *token) {
-  if (int32_t status = begin("exchange", group))
+/// Refuses what no program may start, and finds out what it is.
+int32_t Rank::beginExchange(std::string_view kind, Exchange &exchange,
+                            int64_t *token) {
+  if (int32_t status = begin(kind, exchange.group))
     return status;
   if (!token)
     return invalid("no place for the token; pass a pointer to one");
   *token = 0;
-  int64_t self = mesh.groupRank(number, group), members = mesh.groupSize(group);
-  bool sends = sendBytes != 0, receives = recvBytes != 0;
-  if (sendBytes < 0 || recvBytes < 0)
-    return invalid("cannot send " + std::to_string(sendBytes) +
-                   " bytes and receive " + std::to_string(recvBytes) +
+  int64_t self = mesh.groupRank(number, exchange.group);
+  int64_t members = mesh.groupSize(exchange.group);
+  bool sends = exchange.sends(), receives = exchange.receives();
+  if (exchange.sent < 0 || exchange.received < 0)
+    return invalid("cannot send " + std::to_string(exchange.sent) +
+                   " bytes and receive " + std::to_string(exchange.received) +
                    "; sizes start at 0");
-  for (auto [used, peer] : {std::pair(sends, sendTo), {receives, recvFrom}})
+  for (auto [used, peer] :
+       {std::pair(sends, exchange.to), {receives, exchange.from}})
     if (used && (peer < 0 || peer >= members))
       return invalid("there is no group rank " + std::to_string(peer) +
                      "; group ranks go from 0 to " +
                      std::to_string(members - 1));
-  if ((sends && !src) || (receives && !dst))
+  if ((sends && !exchange.src) || (receives && !exchange.dst))
     return invalid("a side that is not empty has no memory; pass its address");
-  bool isLocalCopy = sends && receives && sendTo == self && recvFrom == self;
-  if (!isLocalCopy &&
-      ((sends && sendTo == self) || (receives && recvFrom == self)))
+  bool toSelf = sends && exchange.to == self;
+  bool fromSelf = receives && exchange.from == self;
+  exchange.isCopy = toSelf && fromSelf;
+  if (toSelf != fromSelf)
     return invalid("names this rank on one side only; a local copy names it on "
                    "both");
-  if (isLocalCopy && sendBytes != recvBytes)
-    return failWith(MERCURY_RT_MISMATCH, "copies " + std::to_string(sendBytes) +
-                                             " bytes into " +
-                                             std::to_string(recvBytes));
-  if (!sends && !receives)
-    return MERCURY_RT_OK;
+  if (exchange.isCopy && exchange.sent != exchange.received)
+    return failWith(MERCURY_RT_MISMATCH,
+                    "copies " + std::to_string(exchange.sent) + " bytes into " +
+                        std::to_string(exchange.received));
+  return MERCURY_RT_OK;
+}
 
-  Communicator communicator = nullptr;
-  if (!isLocalCopy)
-    if (int32_t status = findCommunicator(group, communicator))
-      return status;
-  MERCURY_RT_CUDA(lanes.fork(lanes.messages));
-  if (isLocalCopy) {
-    if (int32_t status = copyInto(lanes.messages, src, sendBytes, dst,
-                                  sendBytes, sendBytes, 1))
-      return status;
-  } else {
-    MERCURY_RT_NCCL(nccl->groupStart());
-    if (sends)
-      MERCURY_RT_NCCL(nccl->send(src, sendBytes, kNcclInt8, sendTo,
-                                 communicator, lanes.messages));
-    if (receives)
-      MERCURY_RT_NCCL(nccl->recv(dst, recvBytes, kNcclInt8, recvFrom,
-                                 communicator, lanes.messages));
-    MERCURY_RT_NCCL(nccl->groupEnd());
-  }
+int32_t Rank::startExchange(const Exchange &exchange, bool puts,
+                            int64_t *token) {
+  Stream lane = lanes.messages;
+  MERCURY_RT_CUDA(lanes.fork(lane));
+  int32_t status = exchange.isCopy
+                       ? copyInto(lane, exchange.src, exchange.sent,
+                                  exchange.dst, exchange.sent, exchange.sent, 1)
+                   : puts ? put(exchange)
+                          : message(exchange);
+  if (status != MERCURY_RT_OK)
+    return status;
   Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.mark(lanes.messages, mark));
+  MERCURY_RT_CUDA(lanes.mark(lane, mark));
   return start(mark, 0, token);
+}
+
+int32_t Rank::message(const Exchange &exchange) {
+  Communicator communicator = nullptr;
+  if (int32_t status = findCommunicator(exchange.group, communicator))
+    return status;
+  MERCURY_RT_NCCL(nccl->groupStart());
+  if (exchange.sends())
+    MERCURY_RT_NCCL(nccl->send(exchange.src, exchange.sent, kNcclInt8,
+                               exchange.to, communicator, lanes.messages));
+  if (exchange.receives())
+    MERCURY_RT_NCCL(nccl->recv(exchange.dst, exchange.received, kNcclInt8,
+                               exchange.from, communicator, lanes.messages));
+  MERCURY_RT_NCCL(nccl->groupEnd());
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
+                            int64_t sendBytes, int64_t recvFrom, void *dst,
+                            int64_t recvBytes, int64_t *token) {
+  Exchange exchange = {group, sendTo, recvFrom, src, dst, sendBytes, recvBytes};
+  if (int32_t status = beginExchange("exchange", exchange, token))
+    return status;
+  return exchange.isEmpty() ? MERCURY_RT_OK
+                            : startExchange(exchange, /*puts=*/false, token);
 }
 
 int32_t Rank::allGatherStart(int64_t group, const void *src, int64_t sendBytes,

@@ -76,7 +76,28 @@ static std::string checkGroups(const mercury_rt_cuda_job &job,
              std::to_string(mesh.levels() - 1);
     if (groups.find(group) != index)
       return "it lists " + mesh.groupName(group) + " twice";
+    // NCCL takes memory that is put into once.
+    if (job.groups[index].puts && index != groups.findPutting())
+      return mesh.groupName(group) + " puts, and so does " +
+             mesh.groupName(groups.name(groups.findPutting())) +
+             "; let the members of one group put";
   }
+  if (groups.findPutting() >= 0 && job.symmetric_bytes == 0)
+    return "it puts and has no symmetric arena; give that its bytes";
+  return "";
+}
+
+/// Why the libraries cannot put; empty if they can.
+static std::string checkPuts(const Driver &driver, const Nccl &nccl) {
+  std::string without = " or later, or use a plan without the transport rma";
+  if (nccl.version < kOldestPuts)
+    return "it puts into the memory of peers, and NCCL is " +
+           describeNccl(nccl.version) + "; install NCCL " +
+           describeNccl(kOldestPuts) + without;
+  if (driver.version < kOldestDriverOfPuts)
+    return "it puts into the memory of peers, and the driver is of CUDA " +
+           describeDriver(driver.version) + "; install CUDA " +
+           describeDriver(kOldestDriverOfPuts) + without;
   return "";
 }
 
@@ -85,10 +106,16 @@ static int32_t refuse(int32_t status, const std::string &problem) {
   return status;
 }
 
-int32_t Rank::openArena(int64_t bytes, Arena &arena) {
+int32_t Rank::openArena(int64_t bytes, bool isPutInto, Arena &arena) {
   if (bytes == 0)
     return MERCURY_RT_OK;
-  MERCURY_RT_CUDA(driver.memAlloc(&arena.base, bytes));
+  if (isPutInto) {
+    void *memory = nullptr;
+    MERCURY_RT_NCCL(nccl->memAlloc(&memory, bytes));
+    arena.base = reinterpret_cast<DevicePtr>(memory);
+  } else {
+    MERCURY_RT_CUDA(driver.memAlloc(&arena.base, bytes));
+  }
   arena.bytes = bytes;
   // All ones is NaN in every float type: what was never written shows.
   MERCURY_RT_CUDA(driver.memsetD8Async(arena.base, 0xFF, bytes, lanes.first));
@@ -106,9 +133,9 @@ int32_t Rank::openDevice(const mercury_rt_cuda_job &job) {
   MERCURY_RT_CUDA(driver.primaryCtxRetain(&deviceContext, device));
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   MERCURY_RT_CUDA(lanes.open());
-  if (int32_t status = openArena(job.local_bytes, local))
+  if (int32_t status = openArena(job.local_bytes, /*isPutInto=*/false, local))
     return status;
-  return openArena(job.symmetric_bytes, symmetric);
+  return openArena(job.symmetric_bytes, groups.findPutting() >= 0, symmetric);
 }
 
 int32_t Rank::openSignals() {
@@ -163,12 +190,17 @@ int32_t mercury_rt_cuda_open(const mercury_rt_cuda_job *job,
   if (!driver)
     return refuse(MERCURY_RT_DEVICE, problem);
   bool needsNccl = false;
-  for (int64_t i = 0; i < job->number_of_groups; ++i)
-    needsNccl |= job->groups[i].sends || job->groups[i].communicator;
+  bool puts = false;
+  for (int64_t i = 0; i < job->number_of_groups; ++i) {
+    puts |= job->groups[i].puts != 0;
+    needsNccl |= job->groups[i].sends || job->groups[i].communicator || puts;
+  }
   const Nccl *nccl = nullptr;
   if (needsNccl &&
       !(nccl = openNccl(job->nccl_library ? job->nccl_library : "", problem)))
     return refuse(MERCURY_RT_DEVICE, problem);
+  if (puts && !(problem = checkPuts(*driver, *nccl)).empty())
+    return refuse(MERCURY_RT_UNSUPPORTED, problem);
 
   try {
     auto rank = std::make_unique<Rank>(*job, std::move(mesh), *driver, nccl);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The operations of one rank, each put into its lane: Lease.cpp has those that
-// read a peer's memory, Message.cpp and Collectives.cpp those of NCCL,
+// read a peer's memory, Message.cpp, Put.cpp and Collectives.cpp those of NCCL,
 // Launch.cpp the kernels, and Run.cpp runs, captures and their end.
 //
 //===----------------------------------------------------------------------===//
@@ -36,6 +36,11 @@ using Clock = std::chrono::steady_clock;
   if (Result result_ = (call))                                                 \
   return deviceFailure(result_, #call)
 
+/// The same of NCCL.
+#define MERCURY_RT_NCCL(call)                                                  \
+  if (NcclResult result_ = (call); result_ && result_ != kNcclInProgress)      \
+  return ncclFailure(result_, #call)
+
 class Rank final : public mercury_rt_context {
 public:
   Rank(const mercury_rt_cuda_job &job, Mesh mesh, const Driver &driver,
@@ -54,6 +59,9 @@ public:
   int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                         int64_t sendBytes, int64_t recvFrom, void *dst,
                         int64_t recvBytes, int64_t *token) override;
+  int32_t putStart(int64_t group, int64_t sendTo, const void *src,
+                   int64_t sendBytes, int64_t recvFrom, void *dst,
+                   int64_t recvBytes, int64_t *token) override;
   int32_t allGatherStart(int64_t group, const void *src, int64_t sendBytes,
                          void *dst, int64_t slotBytes,
                          const int64_t *bytesOfMember, int64_t *token) override;
@@ -121,10 +129,26 @@ private:
     DevicePtr base = 0;
     int64_t bytes = 0;
 
-    bool contains(const void *address) const {
-      return reinterpret_cast<DevicePtr>(address) - base <
-             static_cast<DevicePtr>(bytes);
+    DevicePtr offsetOf(const void *address) const {
+      return reinterpret_cast<DevicePtr>(address) - base;
     }
+    bool contains(const void *address, int64_t length = 1) const {
+      DevicePtr offset = offsetOf(address), end = bytes;
+      return offset < end && static_cast<DevicePtr>(length) <= end - offset;
+    }
+  };
+
+  /// One start of a message each way. A side of no bytes is not used.
+  struct Exchange {
+    int64_t group, to, from;
+    const void *src;
+    void *dst;
+    int64_t sent, received; // bytes
+    bool isCopy = false;    // within this rank
+
+    bool sends() const { return sent != 0; }
+    bool receives() const { return received != 0; }
+    bool isEmpty() const { return !sends() && !receives(); }
   };
 
   struct LoadedImage {
@@ -158,6 +182,14 @@ private:
   int32_t flushSignals();
   int32_t waitForReaders(LeaseRecord &record, int64_t others);
   int32_t findCommunicator(int64_t group, Communicator &found);
+  int32_t beginExchange(std::string_view kind, Exchange &exchange,
+                        int64_t *token);
+  int32_t startExchange(const Exchange &exchange, bool puts, int64_t *token);
+  int32_t message(const Exchange &exchange);
+  int32_t put(const Exchange &exchange);
+  int32_t signal(int64_t member, Communicator communicator);
+  int32_t waitForSignal(int64_t member, Communicator communicator);
+  int32_t openWindow();
   int32_t openCommunicators(const mercury_rt_cuda_job &job);
   int32_t beginCollective(std::string_view kind, int64_t group, int64_t *token);
   int32_t checkReduction(int64_t bytes, int32_t elementType, int32_t reduction);
@@ -170,7 +202,7 @@ private:
   int32_t enter(Stream caller);
   int32_t leave(Stream caller);
   int32_t openDevice(const mercury_rt_cuda_job &job);
-  int32_t openArena(int64_t bytes, Arena &arena);
+  int32_t openArena(int64_t bytes, bool isPutInto, Arena &arena);
   int32_t openSignals();
   Result queryLanes();
   int32_t pollLanes(bool &idle);
@@ -197,6 +229,8 @@ private:
   Peers peers;
   Signals signals;
   std::vector<Communicator> communicators; // of each group; null for none
+  Window window = nullptr; // the symmetric arena, of the group that puts
+  bool capturing = false;
   std::vector<int64_t> ownCommunicators; // of which groups they were made here
   Aborts aborts;
   Clock::time_point abortsEnd;

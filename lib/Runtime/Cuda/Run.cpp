@@ -90,7 +90,9 @@ int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   // Relaxed: a kernel of a library may allocate while it is captured.
   MERCURY_RT_CUDA(driver.streamBeginCapture(lanes.first, kCaptureModeRelaxed));
+  capturing = true;
   int32_t status = callEntry(entry, buffers);
+  capturing = false;
   forgetStarted(); // a mark within a graph cannot be asked for
   Graph captured = nullptr;
   Result ended = driver.streamEndCapture(lanes.first, &captured);
@@ -280,6 +282,8 @@ Rank::~Rank() {
   if (!board.failed())
     synchronize();
   bool idle = drain();
+  if (window && !board.failed()) // a communicator that fails takes its windows
+    nccl->windowDeregister(communicators[groups.findPutting()], window);
   // No graph has messages of theirs any more, for which NCCL would wait. A peer
   // that failed by now takes no part in the end of one.
   for (int64_t index : ownCommunicators)
@@ -293,9 +297,12 @@ Rank::~Rank() {
         driver.moduleUnload(loaded.module);
     if (board.waitForDetached(board.failed() ? kDrainTime : deadline)) {
       signals.close();
-      for (const Arena &arena : {local, symmetric})
-        if (arena.base)
-          driver.memFree(arena.base);
+      if (local.base)
+        driver.memFree(local.base);
+      if (symmetric.base && groups.findPutting() >= 0)
+        nccl->memFree(symmetricArena());
+      else if (symmetric.base)
+        driver.memFree(symmetric.base);
     }
     driver.primaryCtxRelease(device);
   }

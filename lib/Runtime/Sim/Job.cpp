@@ -149,6 +149,12 @@ void Job::post(Lock &lock, int64_t sender, int64_t receiver, bool sends,
          "expected " + bytesText(to.bytes) + " from " + peer + " but " +
              std::to_string(from.bytes) + " were sent" + there +
              "; size both ends from the same layout");
+  else if (from.place != to.place)
+    fail(lock, expected, MERCURY_RT_MISMATCH,
+         "expected a put to byte " + std::to_string(to.place) +
+             " of the symmetric arena, and " + peer + " put to byte " +
+             std::to_string(from.place) + there +
+             "; receive at the same offset on every rank");
   else
     wire.send({from, to});
 }

@@ -54,7 +54,8 @@ struct Post {
   int64_t rank; // the operation's, but for what a pull reads
   char *data;
   int64_t bytes;
-  int64_t pitch = 0; // bytes from one row to the next
+  int64_t pitch = 0;  // bytes from one row to the next
+  int64_t place = -1; // of a put, in the symmetric arena of its receiver
 };
 
 /// Two ends that found each other. Both of a pull are its reader's.

@@ -12,6 +12,7 @@
 
 #include "lib/Runtime/Sim/Rank.h"
 #include "lib/Runtime/Sim/Job.h"
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -150,28 +151,52 @@ int32_t Rank::finishStart(Lock &lock, Operation &operation, int64_t *token) {
 }
 
 void Rank::send(Lock &lock, Operation &operation, int64_t member,
-                const void *src, int64_t bytes) {
+                const void *src, int64_t bytes, int64_t place) {
   if (job.failed())
     return;
   char *data = const_cast<char *>(static_cast<const char *>(src));
   int64_t to = job.mesh.memberOfGroup(number, operation.group, member);
-  job.post(lock, number, to, /*sends=*/true, {&operation, number, data, bytes});
+  job.post(lock, number, to, /*sends=*/true,
+           {&operation, number, data, bytes, /*pitch=*/0, place});
 }
 
 void Rank::receive(Lock &lock, Operation &operation, int64_t member, void *dst,
-                   int64_t bytes) {
+                   int64_t bytes, int64_t place) {
   if (job.failed())
     return;
   int64_t from = job.mesh.memberOfGroup(number, operation.group, member);
   job.post(lock, from, number, /*sends=*/false,
-           {&operation, number, static_cast<char *>(dst), bytes});
+           {&operation, number, static_cast<char *>(dst), bytes, /*pitch=*/0,
+            place});
+}
+
+int64_t Rank::findPlace(const void *memory, int64_t bytes) const {
+  int64_t offset = reinterpret_cast<intptr_t>(memory) -
+                   reinterpret_cast<intptr_t>(symmetric.get());
+  int64_t end = job.description.symmetric_bytes;
+  return offset >= 0 && offset < end && bytes <= end - offset ? offset : -1;
 }
 
 int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
                             int64_t sendBytes, int64_t recvFrom, void *dst,
                             int64_t recvBytes, int64_t *token) {
+  return startExchange("exchange", group, sendTo, src, sendBytes, recvFrom, dst,
+                       recvBytes, token);
+}
+
+int32_t Rank::putStart(int64_t group, int64_t sendTo, const void *src,
+                       int64_t sendBytes, int64_t recvFrom, void *dst,
+                       int64_t recvBytes, int64_t *token) {
+  return startExchange("put", group, sendTo, src, sendBytes, recvFrom, dst,
+                       recvBytes, token);
+}
+
+int32_t Rank::startExchange(std::string_view kind, int64_t group,
+                            int64_t sendTo, const void *src, int64_t sendBytes,
+                            int64_t recvFrom, void *dst, int64_t recvBytes,
+                            int64_t *token) {
   Lock lock(job.mutex);
-  Operation *operation = begin(lock, "exchange", group, token);
+  Operation *operation = begin(lock, kind, group, token);
   if (!operation)
     return job.firstFailure(lock);
   auto invalid = [&](const std::string &text) {
@@ -197,10 +222,17 @@ int32_t Rank::exchangeStart(int64_t group, int64_t sendTo, const void *src,
                    "same time; give them memory of their own");
 
   operation->empty = !sends && !receives;
+  int64_t place = -1;
+  if (kind == "put" && !operation->empty) {
+    place = findPlace(dst, std::max(sendBytes, recvBytes));
+    if (place < 0 || (sends && findPlace(src, sendBytes) < 0))
+      return invalid("puts from or to memory outside of the symmetric arena; "
+                     "take both ends from there");
+  }
   if (sends)
-    send(lock, *operation, sendTo, src, sendBytes);
+    send(lock, *operation, sendTo, src, sendBytes, place);
   if (receives)
-    receive(lock, *operation, recvFrom, dst, recvBytes);
+    receive(lock, *operation, recvFrom, dst, recvBytes, place);
   return finishStart(lock, *operation, token);
 }
 

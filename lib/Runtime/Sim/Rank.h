@@ -37,6 +37,9 @@ public:
   int32_t exchangeStart(int64_t group, int64_t sendTo, const void *src,
                         int64_t sendBytes, int64_t recvFrom, void *dst,
                         int64_t recvBytes, int64_t *token) override;
+  int32_t putStart(int64_t group, int64_t sendTo, const void *src,
+                   int64_t sendBytes, int64_t recvFrom, void *dst,
+                   int64_t recvBytes, int64_t *token) override;
   int32_t allGatherStart(int64_t group, const void *src, int64_t sendBytes,
                          void *dst, int64_t slotBytes,
                          const int64_t *bytesOfMember, int64_t *token) override;
@@ -92,11 +95,18 @@ private:
   /// Whether the operation's group has such a member; fails the job if not.
   bool checkPeer(std::unique_lock<std::mutex> &lock, const Operation &operation,
                  int64_t peer);
-  /// Posts the ends of a message of `operation` to and from a group member.
+  /// Posts the ends of a message of `operation` to and from a group member; of
+  /// a put, with its place.
   void send(std::unique_lock<std::mutex> &lock, Operation &operation,
-            int64_t member, const void *src, int64_t bytes);
+            int64_t member, const void *src, int64_t bytes, int64_t place = -1);
   void receive(std::unique_lock<std::mutex> &lock, Operation &operation,
-               int64_t member, void *dst, int64_t bytes);
+               int64_t member, void *dst, int64_t bytes, int64_t place = -1);
+  /// Starts an exchange, by puts if `kind` says so.
+  int32_t startExchange(std::string_view kind, int64_t group, int64_t sendTo,
+                        const void *src, int64_t sendBytes, int64_t recvFrom,
+                        void *dst, int64_t recvBytes, int64_t *token);
+  /// Where memory lies in the symmetric arena; negative if outside.
+  int64_t findPlace(const void *memory, int64_t bytes) const;
   /// What start returns: the token, or the status of a failed job.
   int32_t finishStart(std::unique_lock<std::mutex> &lock, Operation &operation,
                       int64_t *token);

@@ -84,6 +84,7 @@ void ProgramLocalizer::convertStriped(LaunchOp op, StringRef queryAxis,
   // What is merged over queries would be once for each stripe of them.
   bool byHalves =
       queries.axis.getLayout().getKind() == Layout::Kind::Striped &&
+      queries.range.count != 1 &&
       llvm::any_of(op.getOutputs(), [&](Value output) {
         return llvm::none_of(
             cast<TileType>(output.getType()).getDims(), [&](DimAttr dim) {

@@ -35,6 +35,8 @@ class Context:
     groups
         The levels of each group that plans name, and whether its ranks send messages, for
         which it has a communicator.
+    puts
+        The group whose ranks put into each other's symmetric arena; empty if none.
     local_levels
         For each level, whether its groups are of one host.
     communicators
@@ -59,6 +61,7 @@ class Context:
         symmetric_bytes: int,
         deadline_ms: int,
         groups: Mapping[tuple[str, ...], bool],
+        puts: tuple[str, ...],
         local_levels: Sequence[bool],
         communicators: Mapping[tuple[str, ...], int],
         kernels: Mapping[str, DeviceKernel],
@@ -66,7 +69,7 @@ class Context:
         self._library = native.library()
         self.mesh, self.rank, self.device = mesh, rank, device
         self.local_bytes, self.symmetric_bytes = local_bytes, symmetric_bytes
-        self.groups = dict(groups)
+        self.groups, self.puts = dict(groups), puts
         self._handle = ctypes.c_void_p()
         self._graphs: set[int] = set()
         self._pool: Any = None
@@ -77,6 +80,7 @@ class Context:
             native.Group(
                 group=native.group_number(mesh, group),
                 sends=sends,
+                puts=group == puts,
                 communicator=communicators.get(group),
             )
             for group, sends in groups.items()

@@ -32,6 +32,7 @@ class Group(ctypes.Structure):
     _fields_ = (
         ("group", ctypes.c_int64),
         ("sends", ctypes.c_int32),
+        ("puts", ctypes.c_int32),
         ("communicator", ctypes.c_void_p),
     )
 

@@ -91,6 +91,15 @@ class CudaPlan:
             found[group] = found.get(group, False) or op != "lease.open"
         return dict(sorted(found.items()))
 
+    @cached_property
+    def puts(self) -> tuple[str, ...]:
+        """The levels of the group whose ranks put into each other's memory; empty if none."""
+        found = re.search(
+            r'\bcommir\.exchange\.start .* on ("\w+"|\[[^\]]*\]) .*commir\.transport = "rma"',
+            self.spmd,
+        )
+        return tuple(re.findall(r"\w+", found[1])) if found else ()
+
     @property
     def sends(self) -> bool:
         """Whether it sends messages; reads of a peer's memory need no communicator."""
@@ -222,14 +231,16 @@ class CudaPlan:
         return shard_of(buffer, tensor, shape, session.rank, session.device)
 
 
-def compile_plan(module: Any, program: Program, mesh: Mesh) -> CudaPlan:
+def compile_plan(
+    module: Any, program: Program, mesh: Mesh, puts: tuple[str, ...] = ()
+) -> CudaPlan:
     """Lower a scheduled module to a plan for GPUs; see `Schedule.compile`."""
     from .._mlir import ir  # noqa: PLC0415 (no work at import)
 
     with module.context:
         chosen = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
         _choose(ir, chosen)
-    return CudaPlan(compile_for(_TARGET, chosen, program, mesh))
+    return CudaPlan(compile_for(_TARGET, chosen, program, mesh, puts=puts))
 
 
 def _choose(ir: Any, module: Any) -> None:

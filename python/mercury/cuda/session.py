@@ -262,6 +262,7 @@ class Session:
             context
             for context in self._contexts
             if context.mesh == plan.mesh
+            and context.puts == plan.puts
             and context.local_bytes >= plan.local_bytes
             and context.symmetric_bytes >= plan.symmetric_bytes
             and all(
@@ -310,6 +311,7 @@ class Session:
             symmetric_bytes=plan.symmetric_bytes,
             deadline_ms=self.deadline_ms,
             groups=plan.groups,
+            puts=plan.puts,
             local_levels=local,
             communicators=given,
             kernels=self._kernels,

@@ -15,7 +15,7 @@ from ..libraries import runtime_path
 from .events import ARENAS
 from .layout import BufferLayout, Cut
 
-__all__ = ["Compiled", "arena_sizes", "compile_for"]
+__all__ = ["Compiled", "arena_sizes", "compile_for", "to_spmd"]
 
 # Pipelines from what every rank does to the LLVM dialect.
 _TARGETS = {"sim": "commir-spmd-to-llvm", "cuda": "commir-spmd-to-cuda{{chip={chip}}}"}
@@ -73,7 +73,12 @@ class Compiled:
 
 
 def compile_for(
-    target: str, module: Any, program: Program, mesh: Mesh, chip: str = "sm_90a"
+    target: str,
+    module: Any,
+    program: Program,
+    mesh: Mesh,
+    chip: str = "sm_90a",
+    puts: tuple[str, ...] = (),
 ) -> Compiled:
     """Compile a scheduled module.
 
@@ -86,6 +91,8 @@ def compile_for(
     chip
         For ``cuda``, what the PTX is written for. One with a letter, such as ``sm_90a``, runs
         on that generation alone, ``sm_80`` on it and all later ones.
+    puts
+        The levels of the group whose messages go by puts; see `Schedule.compile`.
 
     Raises
     ------
@@ -104,7 +111,7 @@ def compile_for(
         lowered = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
     _run(_mercury, lowered, "commir-infer-placement")
     layouts = _layouts(lowered, program, mesh)
-    remarks = _run(_mercury, lowered, "commir-to-spmd")
+    remarks = _run(_mercury, lowered, to_spmd(target, puts))
     spmd = str(lowered.operation.get_asm())
     located = str(lowered.operation.get_asm(enable_debug_info=True))
     local_bytes, symmetric_bytes = arena_sizes(spmd)
@@ -130,6 +137,22 @@ def compile_for(
         jit=jit,
         context=context,
     )
+
+
+def to_spmd(target: str, puts: tuple[str, ...]) -> str:
+    """Give the pipeline to what every rank does.
+
+    Examples
+    --------
+    >>> to_spmd("sim", ())
+    'commir-to-spmd'
+    >>> to_spmd("cuda", ("node",))
+    'commir-to-spmd{transports=p2p,collective,symm,rma rma-levels=node}'
+    """
+    if not puts:
+        return "commir-to-spmd"  # the runtime takes what it has
+    others = "sim" if target == "sim" else "p2p,collective,symm"
+    return f"commir-to-spmd{{transports={others},rma rma-levels={','.join(puts)}}}"
 
 
 def arena_sizes(spmd: str) -> tuple[int, int]:

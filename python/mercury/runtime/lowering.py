@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dsl.mesh import Mesh
 from ..dsl.program import Program
-from .compiled import _layouts, _run
+from .compiled import _layouts, _run, to_spmd
 from .layout import BufferLayout
 
 __all__ = ["Lowered", "lower"]
@@ -30,8 +30,8 @@ class Lowered:
     layouts: Mapping[str, BufferLayout]
 
 
-def lower(module: Any, program: Program, mesh: Mesh) -> Lowered:
-    """Lower a scheduled module.
+def lower(module: Any, program: Program, mesh: Mesh, puts: tuple[str, ...] = ()) -> Lowered:
+    """Lower a scheduled module; ``puts`` as for `Schedule.compile`.
 
     Raises
     ------
@@ -43,5 +43,5 @@ def lower(module: Any, program: Program, mesh: Mesh) -> Lowered:
     lowered = _mercury.clone(module)
     _run(_mercury, lowered, "commir-infer-placement")
     layouts = _layouts(lowered, program, mesh)
-    _run(_mercury, lowered, "commir-to-spmd")
+    _run(_mercury, lowered, to_spmd("sim", puts))
     return Lowered(module=lowered, layouts=layouts)

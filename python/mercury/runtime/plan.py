@@ -263,11 +263,13 @@ class Plan:
         return shard
 
 
-def compile_module(module: Any, program: Program, mesh: Mesh, target: str) -> Plan:
+def compile_module(
+    module: Any, program: Program, mesh: Mesh, target: str, puts: tuple[str, ...] = ()
+) -> Plan:
     """Lower a scheduled module to a plan; see `Schedule.compile`."""
     if target != "sim":
         raise CompileError(f"there is no target {target!r} yet; this version has 'sim'")
-    return Plan.of(compile_for(target, module, program, mesh))
+    return Plan.of(compile_for(target, module, program, mesh, puts=puts))
 
 
 def _real(name: str, values: Any) -> Array:

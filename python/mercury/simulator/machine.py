@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from ..dsl.mesh import Mesh
-from ..topology import Curve, KernelCurve, Topology
+from ..topology import Curve, KernelCurve, Link, Topology
 
 __all__ = ["to_json"]
 
@@ -61,7 +62,7 @@ def _cached(key: _Key, mesh: Mesh) -> str:
                 "reach": reach,
                 "signal": link.signal,
                 "transports": {
-                    transport: _link(curve) for transport, curve in link.transports.items()
+                    transport: _link(curve) for transport, curve in _transports(link).items()
                 },
             }
         )
@@ -78,6 +79,12 @@ def _cached(key: _Key, mesh: Mesh) -> str:
             "levels": [names.index(used[level].name) for level in mesh],
         }
     )
+
+
+def _transports(link: Link) -> Mapping[str, Curve]:
+    """Give the curves of a link: a put of which none is known takes the time of a message."""
+    known = link.transports
+    return {"rma": known["p2p"], **known} if "one-sided" in link.capabilities else known
 
 
 def _link(curve: Curve) -> dict[str, Any]:

@@ -27,7 +27,9 @@ class SimulationError(MercuryError):
     """A plan cannot be simulated on a machine: it lacks what the plan needs."""
 
 
-def simulate(plan: Plan | Schedule, topology: str | Path | Topology) -> Simulation:
+def simulate(
+    plan: Plan | Schedule, topology: str | Path | Topology, *, puts: str = ""
+) -> Simulation:
     """Predict the time of a plan on a machine. Nothing is run; the result is always the same.
 
     Discrete events over what all ranks do: kernels from curves of speed by shape, with the
@@ -45,6 +47,8 @@ def simulate(plan: Plan | Schedule, topology: str | Path | Topology) -> Simulati
         What `Schedule.compile` gave, for any target, or a schedule.
     topology
         The machine: a preset as ``"h100-8x2"``, a file, or a `Topology`.
+    puts
+        As for `Schedule.compile`, of a schedule; a plan has its own.
 
     Returns
     -------
@@ -71,8 +75,10 @@ def simulate(plan: Plan | Schedule, topology: str | Path | Topology) -> Simulati
     """
     machine = topology if isinstance(topology, Topology) else load(topology)
     if isinstance(plan, Schedule):
-        made = lower(plan.module, plan.program, plan.mesh)
+        made = lower(plan.module, plan.program, plan.mesh, plan.group(puts))
         module, layouts, mesh = made.module, list(made.layouts.values()), plan.mesh
+    elif puts:
+        raise SimulationError("a plan goes as it was compiled; compile the schedule with puts")
     else:
         module, mesh = _parse(plan), plan.mesh
         layouts = [plan.layout(buffer.name) for buffer in plan.program.buffers]

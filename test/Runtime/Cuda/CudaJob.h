@@ -32,7 +32,7 @@ struct CudaJob {
     }
     // Whatever a program may name.
     for (int64_t set = 1; set < 1 << levels.size(); ++set)
-      groups.push_back({MERCURY_RT_LEVELS(set), 0, nullptr});
+      groups.push_back({MERCURY_RT_LEVELS(set), 0, 0, nullptr});
     description.abi_version = MERCURY_RT_ABI_VERSION;
     description.number_of_levels = sizes.size();
     description.level_sizes = sizes.data();

@@ -34,6 +34,13 @@ void fake_cuda_fail(const char *function, int nth, int result);
 /// of this error. 0 mends it.
 void fake_nccl_break(int result);
 
+/// While set, memory is registered for no puts, as where GPUs cannot.
+void fake_nccl_refuse_windows(int refused);
+
+/// While set, the signal of a put comes before its bytes, which NCCL promises
+/// that it does not.
+void fake_nccl_hurry_signals(int early);
+
 /// While set, a communicator that is aborted ends its messages but never
 /// returns.
 void fake_nccl_hold_aborts(int held);

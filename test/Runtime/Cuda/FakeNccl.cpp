@@ -10,60 +10,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#define FAKE_CUDA_IMPLEMENTATION
-#include "Fake.h"
-#include "FakeMemory.h"
+#include "FakeNccl.h"
 #include "lib/Runtime/Elements.h"
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
 using namespace fake;
 using namespace mercury::rt;
-
-namespace {
-constexpr int kMostRanks = 8;
-constexpr uint64_t kMostPosted = 64;
-
-/// What a sender's stream has put out: memory of its process.
-struct Posted {
-  Shared memory;
-  uint64_t address, bytes;
-};
-
-/// From one rank to another. One device posts and one takes, in order, so
-/// counting is all the agreement they need.
-struct Channel {
-  std::atomic<uint64_t> posted, taken;
-  Posted messages[kMostPosted];
-};
-
-/// Memory that all members map; it begins as zeros.
-struct Group {
-  std::atomic<int> members;
-  std::atomic<NcclResult> error;
-  Channel channels[kMostRanks][kMostRanks];
-};
-} // namespace
-
-namespace {
-/// One rank's end; its messages keep it.
-struct Member {
-  Group *group; // stays mapped
-  int rank, ranks;
-  std::atomic<bool> aborted{false};
-};
-} // namespace
-
-struct mercury::rt::cuda::OpaqueCommunicator {
-  std::shared_ptr<Member> member;
-};
 
 namespace {
 struct Message {
@@ -97,7 +55,7 @@ static thread_local std::vector<Message> pending;
 static thread_local std::vector<std::function<void()>> pendingFinishers;
 static thread_local int depth;
 static int version = 22809;
-static std::atomic<NcclResult> broken{0};
+std::atomic<NcclResult> fake::broken{0};
 static std::atomic<int> abortsHeld{0};
 static std::atomic<int64_t> communicators{0};
 

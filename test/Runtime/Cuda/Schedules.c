@@ -270,6 +270,28 @@ int32_t schedule_messages(mercury_rt_context *context, void *const *buffers) {
   return 0;
 }
 
+int32_t schedule_puts(mercury_rt_context *context, void *const *buffers) {
+  const schedule_sizes *s = buffers[0];
+  int64_t ranks = mercury_rt_group_size(context, 0);
+  int64_t self = mercury_rt_group_rank(context, 0);
+  int64_t next = (self + 1) % ranks, previous = (self + ranks - 1) % ranks;
+  int64_t token = 0;
+  char *arena = mercury_rt_symmetric_arena(context);
+  char *parts = buffers[2];
+
+  CHECK(mercury_rt_copy(context, buffers[1], s->m, arena, s->m, s->m, 1));
+  for (int64_t hop = 0; hop < ranks; ++hop) {
+    char *held = arena + hop % 2 * s->m, *coming = arena + (hop + 1) % 2 * s->m;
+    int64_t moved = hop + 1 < ranks ? s->m : 0;
+    CHECK(mercury_rt_put_start(context, 0, next, held, moved, previous, coming,
+                               moved, &token));
+    CHECK(mercury_rt_copy(context, held, s->m, parts + hop * s->m, s->m, s->m,
+                          1));
+    CHECK(mercury_rt_wait(context, token));
+  }
+  return 0;
+}
+
 int32_t schedule_nothing(void *user_data,
                          const mercury_rt_launch_arguments *arguments,
                          char *message, int64_t message_bytes) {

@@ -67,6 +67,13 @@ MERCURY_RT_EXPORT int32_t schedule_gemm_rs(mercury_rt_context *context,
 MERCURY_RT_EXPORT int32_t schedule_messages(mercury_rt_context *context,
                                             void *const *buffers);
 
+/** buffers: sizes, src of m bytes, slots of m bytes a rank; symmetric arena:
+   two slots of m bytes. Puts src once around the ring, each part into the slot
+   that the last but one was in: slot h ends as the part that was h hops away.
+ */
+MERCURY_RT_EXPORT int32_t schedule_puts(mercury_rt_context *context,
+                                        void *const *buffers);
+
 /** A kernel that does nothing, to time all else. */
 MERCURY_RT_EXPORT int32_t
 schedule_nothing(void *user_data, const mercury_rt_launch_arguments *arguments,

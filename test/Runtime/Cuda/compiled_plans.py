@@ -75,6 +75,11 @@ CASES = [
     ),
     ("ring: parallelize(sq, gpu); shift(sk, by=sq, link={}, reads=pull)", "gpu=3"),
     ("ring: parallelize(sq, gpu); shift(sk, by=sq, link={})", "gpu=2"),
+    # Puts, of the last level.
+    *(("puts ring", f"gpu={n}") for n in (2, 3)),
+    ("puts gemm-rs-shifted", "gpu=3"),
+    ("puts double-ring", "node=2,gpu=2"),
+    (f"puts {PRODUCT}, results=deliver, chunks=2)", "gpu=3"),
 ]
 
 
@@ -90,6 +95,7 @@ class Devices:
         self.fake.fake_cuda_stream.restype = ctypes.c_void_p
         self.runtime = ctypes.CDLL(str(libraries.runtime_path()))
         self.runtime.mercury_rt_last_error.restype = ctypes.c_char_p
+        self.fake.fake_nccl_set_version(23000)  # graphs hold puts
         self.kept: list[Any] = []
 
     def define_kernels(self, image: bytes, host: Compiled) -> None:
@@ -113,10 +119,15 @@ class Devices:
     def run(self, plan: Compiled, shards: list[list[np.ndarray[Any, Any]]]) -> list[str]:
         """Run on every rank twice, the second time from a graph; results replace shards."""
         levels = plan.mesh.levels
-        named = CudaPlan(plan).groups.items()
+        told = CudaPlan(plan)
+        named = told.groups.items()
         groups = (native.Group * len(named))(
             *(
-                native.Group(group=native.group_number(plan.mesh, group), sends=sends)
+                native.Group(
+                    group=native.group_number(plan.mesh, group),
+                    sends=sends,
+                    puts=group == told.puts,
+                )
                 for group, sends in named
             )
         )
@@ -185,7 +196,7 @@ class Devices:
 
 
 def check(devices: Devices, strategy: str, mesh: str, dtype: str) -> list[str]:
-    name, _, steps = strategy.partition(": ")
+    name, _, steps = strategy.removeprefix("puts ").partition(": ")
     method = mc.strategies.get(name)
     programs: dict[str, Callable[[], Any]] = {
         "attention": lambda: mc.programs.attention(mask="causal", **ATTENTION, dtype=dtype),
@@ -197,8 +208,10 @@ def check(devices: Devices, strategy: str, mesh: str, dtype: str) -> list[str]:
         schedule = method.start(mc.Mesh.parse(mesh), program).apply(steps.format(dtype))
     else:
         schedule = method.schedule(mc.Mesh.parse(mesh), program)
-    plan = compile_for("cuda", schedule._module, program, schedule.mesh)
-    host = compile_for("sim", schedule._module, program, schedule.mesh)
+    level = schedule.mesh.names[-1] if strategy.startswith("puts ") else ""
+    puts = schedule.group(level)
+    plan = compile_for("cuda", schedule._module, program, schedule.mesh, puts=puts)
+    host = compile_for("sim", schedule._module, program, schedule.mesh, puts=puts)
     devices.define_kernels(plan.image, host)
     rng = np.random.default_rng(0)
     inputs = {

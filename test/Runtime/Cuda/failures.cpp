@@ -74,8 +74,8 @@ static void testRefusals() {
   job.groups = nullptr;
   expectRefusal(job, MERCURY_RT_INVALID, "it has 1 groups and no table");
   job = two.description;
-  mercury_rt_cuda_group groups[] = {{0, 0, nullptr},
-                                    {MERCURY_RT_LEVELS(1), 0, nullptr}};
+  mercury_rt_cuda_group groups[] = {{0, 0, 0, nullptr},
+                                    {MERCURY_RT_LEVELS(1), 0, 0, nullptr}};
   job.groups = groups;
   job.number_of_groups = 2;
   expectRefusal(job, MERCURY_RT_INVALID, "it lists level 'gpu' twice");

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 BF16, F32 = 2, 3
 DTYPES = {BF16: torch.bfloat16, F32: torch.float32}
 
@@ -20,6 +20,7 @@ class Group(ctypes.Structure):
     _fields_ = (
         ("group", ctypes.c_int64),
         ("sends", ctypes.c_int32),
+        ("puts", ctypes.c_int32),
         ("communicator", ctypes.c_void_p),
     )
 

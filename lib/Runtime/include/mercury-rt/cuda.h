@@ -41,6 +41,10 @@ typedef struct mercury_rt_cuda_group {
   /** Not 0: its members send each other messages, for which it has a
       communicator. Leases need none. */
   int32_t sends;
+  /** Not 0: they put, too, which the members of one group may, and for which
+      NCCL must be 2.29 or later. The symmetric arena is then memory of NCCL's,
+      of which nothing may be lent. */
+  int32_t puts;
   /** An ncclComm_t over this rank's group, ordered by group rank, which the
       caller keeps, and ends after the context; after a failure, aborts on a
       thread of its own and then closes the context, as NCCL waits for the
@@ -130,9 +134,10 @@ MERCURY_RT_EXPORT int32_t mercury_rt_cuda_run(mercury_rt_context *context,
                                               void *const *buffers,
                                               void *caller);
 
-/** Captures a run of `entry` into a graph, without running it. Every rank
-    captures the same programs in the same order among its runs. A program runs
-    once before it is captured, so that every kernel has what it allocates. */
+/** Captures a run of `entry` into a graph, without running it. Puts are
+   captured by NCCL 2.30 or later. Every rank captures the same programs in the
+   same order among its runs. A program runs once before it is captured, so that
+   every kernel has what it allocates. */
 MERCURY_RT_EXPORT int32_t
 mercury_rt_cuda_capture(mercury_rt_context *context, mercury_rt_entry entry,
                         void *const *buffers, mercury_rt_cuda_graph **graph);

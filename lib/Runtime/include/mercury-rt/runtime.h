@@ -26,8 +26,9 @@
 |* once, before the program returns, in any order. Each call on a lease is an
 |* operation too.
 |*
-|* Leases. Memory of another rank may be read, never written, and only under a
-|* lease: every member of a group opens it and says what the others may read,
+|* Leases. Memory of another rank may be read, and only under a lease (and
+|* written by a put alone, which its receiver takes part in): every member of a
+group opens it and says what the others may read,
 |* and every member closes it. That is memory of the caller's or of the
 |* symmetric arena. From its opening until its closing returns, no rank writes
 |* what it lent. Leases of a group match in the order of their openings, so that
@@ -46,7 +47,7 @@
 #define MERCURY_RT_EXPORT __attribute__((visibility("default")))
 
 /** Grows whenever the meaning or the signature of anything here changes. */
-#define MERCURY_RT_ABI_VERSION 4
+#define MERCURY_RT_ABI_VERSION 5
 
 /** The group of several levels: bit l of `set` stands for level l. */
 #define MERCURY_RT_LEVELS(set) ((INT64_C(1) << 62) + (set))
@@ -163,6 +164,15 @@ MERCURY_RT_EXPORT void *mercury_rt_symmetric_arena(mercury_rt_context *context);
     rank on both sides is a local copy. Sets `*token`, to 0 if both sides are
     empty. */
 MERCURY_RT_EXPORT int32_t mercury_rt_exchange_start(
+    mercury_rt_context *context, int64_t group, int64_t send_to,
+    const void *src, int64_t send_bytes, int64_t recv_from, void *dst,
+    int64_t recv_bytes, int64_t *token);
+
+/** The same, by a put: what this rank sends is written to where its receiver
+    waits for it, which must be at the offset of `dst` in the symmetric arena.
+    So `dst` lies in that arena on every rank, at one offset, even where nothing
+    is received; and so does `src`, at any. Puts match puts. */
+MERCURY_RT_EXPORT int32_t mercury_rt_put_start(
     mercury_rt_context *context, int64_t group, int64_t send_to,
     const void *src, int64_t send_bytes, int64_t recv_from, void *dst,
     int64_t recv_bytes, int64_t *token);
