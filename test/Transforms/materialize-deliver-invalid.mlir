@@ -84,6 +84,27 @@ commir.program @in_pieces_along_nested_loops on @mesh axes(i = 8, j = 8, k = 8)
 
 // -----
 
+// Chunks of a part, and parts of it that another loop moves over the same ranks,
+// cut it in two ways.
+commir.mesh @mesh(gpu = 2)
+commir.program @around_a_ring_over_the_same_ranks on @mesh axes(i = 12, j = 8, k = 15)
+    inputs(%A: !commir.buffer<[i, k], f32>,
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32> shard [i -> gpu]) {
+  // expected-error@below {{needs rule R6 in chunks along nested loops (loop 'i_inner' moves parts of a chunk over the same ranks; let 'i_outer' have a part a rank, in one chunk)}}
+  commir.for i_outer in i of 2 shift(by k on gpu, offset 1, reads pull, chunks 3), i_inner in i of 2 shift(by k on gpu, offset 1), j, k of 2 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
 commir.mesh @mesh(gpu = 4)
 commir.program @several_parts_own_part_first on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,

@@ -125,6 +125,22 @@ bool NestExpander::arrivesInPlace(StoreOp store, LoopAttr loop) {
          (fetched || liesTogether(store, loop)); // a message has no gaps
 }
 
+/// The first loop inside of a shifted one that moves parts of its parts between
+/// the same ranks; null if there is none.
+LoopAttr NestExpander::findRingInside(LoopAttr loop) {
+  StringAttr axis = loop.getAxes().front();
+  SmallVector<StringAttr> levels = getRingLevels(loop);
+  auto inside =
+      llvm::drop_begin(llvm::make_range(llvm::find(loops, loop), loops.end()));
+  for (LoopAttr inner : inside)
+    if (inner.getShift() && inner.getParts() != 1 && inner.isOver(axis) &&
+        llvm::any_of(getRingLevels(inner), [&](StringAttr level) {
+          return llvm::is_contained(levels, level);
+        }))
+      return inner;
+  return {};
+}
+
 /// What this version does not move in chunks.
 LogicalResult NestExpander::checkChunks(LoopAttr loop) {
   ArrayRef<TravellingStore> stores = travellers[loop.getName()];
@@ -146,6 +162,12 @@ LogicalResult NestExpander::checkChunks(LoopAttr loop) {
                        "let '" +
                            loop.getName() + "' move in one chunk");
   }
+  if (LoopAttr inner = findRingInside(loop);
+      inner && loop.getShift().getChunks() > 1)
+    return needsRule("R6 in chunks along nested loops",
+                     "loop '" + inner.getName() +
+                         "' moves parts of a chunk over the same ranks; let '" +
+                         loop.getName() + "' have a part a rank, in one chunk");
   ShiftAttr shift = loop.getShift();
   if (!delivers)
     return success();

@@ -313,6 +313,7 @@ private:
   LoopAttr getChunkedLoop(StoreOp store);
   bool liesTogether(StoreOp store, LoopAttr loop);
   bool arrivesInPlace(StoreOp store, LoopAttr loop);
+  LoopAttr findRingInside(LoopAttr loop);
   LogicalResult checkChunks(LoopAttr loop);
   LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunksOfTwo(size_t at, const ShiftedLoop &shifted);
