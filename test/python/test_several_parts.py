@@ -235,3 +235,10 @@ def test_parts_are_pulled_along_levels_in_any_order(layout, mesh, shift):
     recipe += f"shift(sk_inner, by=sq, over=node, reads=pull{shift})"
     program = attention(layout={"sq": layout, "sk": layout})
     assert run(program, mesh, recipe).right
+
+
+def test_the_last_part_of_one_rank_may_be_empty():
+    recipe = "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); "
+    recipe += "shift(sq, by=sk, offset=1, reads=pull, results=deliver, chunks=2); tile(b, 2); "
+    recipe += "shift(b_outer, by=sk, reads=pull, results=deliver)"
+    assert run(attention(b=1), "gpu=1", recipe).right

@@ -123,9 +123,13 @@ Value mlir::commir::castTile(FoldingBuilder &builder, Value tile) {
 Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
                                     ArrayRef<Value> sizes) {
   SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> begins = getAsOpFoldResult(offsets);
+  // What is empty behind all others would begin outside of the memory.
+  for (auto [begin, size] : llvm::zip_equal(begins, sizes))
+    if (isConstantIntValue(size, 0))
+      begin = builder.getIndexAttr(0);
   Value tile = builder.fold<memref::SubViewOp>(
-      program.getLoc(), frame, getAsOpFoldResult(offsets),
-      getAsOpFoldResult(sizes), strides);
+      program.getLoc(), frame, begins, getAsOpFoldResult(sizes), strides);
   return castTile(builder, tile);
 }
 
