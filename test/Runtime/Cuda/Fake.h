@@ -30,6 +30,9 @@ void fake_cuda_set_free_bytes(int64_t bytes);
 /// `result` and does nothing.
 void fake_cuda_fail(const char *function, int nth, int result);
 
+/// How often a function was called in this process.
+int64_t fake_cuda_count_calls(const char *function);
+
 /// From now on messages never end, and their communicator tells all its ranks
 /// of this error. 0 mends it.
 void fake_nccl_break(int result);
@@ -93,7 +96,7 @@ using Work = std::function<bool()>;
 using MakeWork = std::function<Work()>;
 
 Result enqueue(Stream stream, MakeWork make);
-/// Whether this call of a function is to fail, and how.
+/// Counts a call of a function. Whether it is to fail, and how.
 Result failPoint(const char *function);
 } // namespace fake
 #endif

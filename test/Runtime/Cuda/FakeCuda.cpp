@@ -32,6 +32,7 @@ struct FailPoint {
 struct Process {
   std::mutex mutex;
   std::map<std::string, Kernel> kernels;
+  std::map<std::string, int64_t> calls;
   std::map<std::string, FailPoint> failPoints;
   std::map<DevicePtr, Shared> mappings;
   std::set<uint64_t> shared; // the numbers of allocations
@@ -48,6 +49,7 @@ static Process &process() {
 
 Result fake::failPoint(const char *function) {
   std::lock_guard lock(process().mutex);
+  ++process().calls[function];
   auto found = process().failPoints.find(function);
   if (found == process().failPoints.end() || --found->second.left > 0)
     return kSuccess;
@@ -92,6 +94,10 @@ void fake_cuda_set_free_bytes(int64_t bytes) { process().freeBytes = bytes; }
 void fake_cuda_fail(const char *function, int nth, int result) {
   std::lock_guard lock(process().mutex);
   process().failPoints[function] = {nth, result};
+}
+int64_t fake_cuda_count_calls(const char *function) {
+  std::lock_guard lock(process().mutex);
+  return process().calls[function];
 }
 void fake_cuda_set_delay(int device, int max_us) {
   DeviceThread::get(device).maxDelayUs = max_us;
@@ -173,6 +179,7 @@ Result cuDevicePrimaryCtxRetain(Context *context, Device device) {
 }
 Result cuDevicePrimaryCtxRelease_v2(Device) { return kSuccess; }
 Result cuCtxSetCurrent(Context context) {
+  FAIL_POINT();
   current = reinterpret_cast<DeviceThread *>(context);
   return kSuccess;
 }
@@ -203,6 +210,7 @@ Result cuMemFree_v2(DevicePtr address) {
 }
 Result cuMemGetAddressRange_v2(DevicePtr *base, size_t *bytes,
                                DevicePtr address) {
+  FAIL_POINT();
   Shared shared;
   uint64_t number;
   if (!find(address, shared, number))
@@ -212,6 +220,7 @@ Result cuMemGetAddressRange_v2(DevicePtr *base, size_t *bytes,
   return kSuccess;
 }
 Result cuPointerGetAttribute(void *value, int attribute, DevicePtr address) {
+  FAIL_POINT();
   Shared shared;
   uint64_t number;
   if (attribute != kPointerAttributeBufferId || !find(address, shared, number))
@@ -424,7 +433,10 @@ Result cuModuleGetFunction(Function *function, Module module,
   *function = reinterpret_cast<Function>(&found->second);
   return kSuccess;
 }
-Result cuFuncSetAttribute(Function, int, int) { return kSuccess; }
+Result cuFuncSetAttribute(Function, int, int) {
+  FAIL_POINT();
+  return kSuccess;
+}
 Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
                       unsigned blockZ, unsigned, Stream stream,
