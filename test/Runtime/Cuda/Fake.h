@@ -96,8 +96,19 @@ using Work = std::function<bool()>;
 using MakeWork = std::function<Work()>;
 
 Result enqueue(Stream stream, MakeWork make);
+/// Work that is done in one go.
+Result enqueueSimple(Stream stream, std::function<void()> body);
 /// Counts a call of a function. Whether it is to fail, and how.
 Result failPoint(const char *function);
+/// In a function of the driver: counts the call, and ends it if it is to fail.
+#define FAIL_POINT()                                                           \
+  if (Result result_ = failPoint(__func__))                                    \
+  return result_
+
+/// The streams and events that there are.
+int64_t countStreams();
+
+inline char *at(DevicePtr address) { return reinterpret_cast<char *>(address); }
 } // namespace fake
 #endif
 
