@@ -34,7 +34,7 @@ static constexpr int64_t kTilesAtOnce = 4;
 /// Several parts a rank, one after the other, are the chunks of one part: a
 /// loop that walks them so. Another, that starts within the parts of a rank or
 /// comes from behind, stays as it is.
-static LoopAttr gatherParts(LoopAttr loop, int64_t ranks) {
+static LoopAttr joinParts(LoopAttr loop, int64_t ranks) {
   ShiftAttr shift = loop.getShift();
   int64_t each = loop.getParts() / ranks;
   if (each == 1 || shift.getDirection() != 1 || shift.getOffset() % each != 0)
@@ -48,6 +48,19 @@ static LoopAttr gatherParts(LoopAttr loop, int64_t ranks) {
                      shift.getChunks() * each, shift.getLink()));
 }
 
+/// Results travel in one part a rank. That is settled before it is said where
+/// buffers live: loops inside that ranks share out are around the chunks then.
+void NestExpander::gatherParts() {
+  for (LoopAttr &loop : loops)
+    if (carriesResults(loop))
+      loop = joinParts(loop, mesh.getLevelSize(getRingLevels(loop).front()));
+}
+
+bool NestExpander::carriesResults(LoopAttr loop) {
+  return llvm::any_of(nest.getBody().getOps<StoreOp>(),
+                      [&](StoreOp store) { return travels(store, loop); });
+}
+
 /// Finds along which loops something moves: work on them is cut as that is.
 void NestExpander::findChunks() {
   llvm::SmallDenseSet<LoopAttr> moving;
@@ -59,16 +72,9 @@ void NestExpander::findChunks() {
       if (move.hasRing)
         moving.insert(move.loop);
   }
-  for (LoopAttr &loop : loops) {
-    bool carries =
-        llvm::any_of(nest.getBody().getOps<StoreOp>(),
-                     [&](StoreOp store) { return travels(store, loop); });
-    bool moves = carries || moving.contains(loop);
-    if (carries)
-      loop = gatherParts(loop, mesh.getLevelSize(getRingLevels(loop).front()));
-    if (moves)
+  for (LoopAttr loop : loops)
+    if (carriesResults(loop) || moving.contains(loop))
       chunkCounts[loop.getName()] = loop.getShift().getChunks();
-  }
 }
 
 /// Into how many chunks the loops around one cut its axis, or another.

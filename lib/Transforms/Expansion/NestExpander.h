@@ -89,6 +89,7 @@ private:
   LogicalResult checkStores();
   LogicalResult checkDivided(StoreOp store);
   bool isMadeInPlace(StoreOp store, int64_t buffer);
+  void alignPairs();
   LogicalResult placeOutputs();
   Movement findMovement(int64_t buffer);
   bool isReducedOver(StoreOp store, StringAttr axis);
@@ -197,6 +198,8 @@ private:
   /// Where the whole result of a store goes, in its own type if it can.
   Value makeResult(StoreOp store, size_t result, PlacementAttr placement);
   void whenTrue(Value condition, function_ref<void()> body);
+  void gatherParts();
+  bool carriesResults(LoopAttr loop);
   void findChunks();
   /// Into how many chunks the work of a step is cut: as what moves is.
   int64_t getChunks(LoopAttr loop) {
