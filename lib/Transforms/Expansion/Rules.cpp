@@ -188,37 +188,6 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
   return isSamePlacement(program, getMergedPlacement(store, inside), inside);
 }
 
-/// Whether a level cuts two placements along the same axis, or neither.
-static bool isCutAlike(PlacementAttr one, PlacementAttr other,
-                       StringAttr level) {
-  auto getAxis = [&](PlacementAttr placement) {
-    for (CutAttr cut : placement.getCuts())
-      if (cut.hasLevel(level))
-        return cut.getAxis();
-    return StringRef();
-  };
-  return getAxis(one) == getAxis(other);
-}
-
-/// A softmax pair merges row by row, so both results must be of the same rows:
-/// those of the first.
-void NestExpander::alignPairs() {
-  for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
-    auto kind =
-        dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
-    if (!kind || kind.getValue() != MergeKind::Softmax)
-      continue;
-    int64_t first =
-        cast<BlockArgument>(store.getBuffers().front()).getArgNumber();
-    int64_t second =
-        cast<BlockArgument>(store.getBuffers().back()).getArgNumber();
-    if (!llvm::all_of(getReducedLevels(store), [&](StringAttr level) {
-          return isCutAlike(getInside(first), getInside(second), level);
-        }))
-      touched[second] = getInside(first);
-  }
-}
-
 /// R8: results that no rule makes in place are made where the loops do, and
 /// moved to where they belong at the end.
 void NestExpander::placeOutputs() {
