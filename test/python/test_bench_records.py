@@ -1,7 +1,6 @@
 """Benchmarks: records, tables, predictions and the command."""
 
 import dataclasses
-import importlib
 import json
 import types
 
@@ -13,7 +12,7 @@ from mercury import bench
 from mercury.bench import BenchError, Record, parse_workload
 from mercury.bench.operators import agreement_lines
 from mercury.bench.ours import plans_of
-from mercury.bench.predict import agreement, rank_correlation, repeated_correlation, simulated
+from mercury.bench.predict import agreement, rank_correlation, repeated_correlation
 from mercury.bench.record import read_records, write_records
 from mercury.bench.trace import summary
 from mercury.cli.bench import bench as command
@@ -120,12 +119,12 @@ def test_gradients_that_a_library_rounds_are_predicted():
         "parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(dQ, partial=bf16)"
     )
     with pytest.raises(mc.MercuryError, match="partial results of 'dQ' wait in 'bf16'"):
-        mc.simulate(schedule, "h200-2x1")
-    found = simulated(schedule, "h200-2x1")
+        schedule.compile()
+    found = mc.simulate(schedule, "h200-2x1")
     assert 0 < found.time_s < 1
     assert "patch" not in schedule.recipe()
     with pytest.raises(mc.MercuryError, match="no topology"):
-        simulated(schedule, "h300")
+        mc.simulate(schedule, "h300")
 
 
 def test_agreement_is_told_for_each_workload():
@@ -189,14 +188,13 @@ def test_the_table_command_prints_a_file(tmp_path):
 
 
 def test_plans_of_a_file_are_predicted_without_a_gpu(tmp_path, monkeypatch):
-    ops = importlib.import_module("mercury.bench.operators")
     times = {"deliver": 3.0, "gemm-rs": 4.5}
 
-    def simulated(schedule, topology):
+    def simulate(schedule, topology):
         ms = times["deliver" if "shift" in schedule.recipe() else "gemm-rs"]
         return types.SimpleNamespace(time_s=ms / 1000)
 
-    monkeypatch.setattr(ops, "simulated", simulated)
+    monkeypatch.setattr(mc, "simulate", simulate)
     mesh, workload = mc.Mesh(gpu=2), "gemm-rs-16x16x16"
     plans = {p.name: p.recipe for p in plans_of(parse_workload(workload), mesh, wide=True)}
     first, _ = records()

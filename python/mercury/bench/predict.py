@@ -5,24 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..schedule.recipe import parse_recipe
 from .errors import BenchError
 from .statistics import median
-
-if TYPE_CHECKING:
-    from ..schedule import Schedule
-    from ..simulator import Simulation
-    from ..topology import Topology
 
 __all__ = [
     "Agreement",
     "agreement",
     "rank_correlation",
     "repeated_correlation",
-    "simulated",
 ]
 
 _REPETITIONS = 200
@@ -52,26 +43,6 @@ class Agreement:
     first: str
     regret: float
     off_by: float
-
-
-def simulated(schedule: Schedule, topology: str | Path | Topology) -> Simulation:
-    """Simulate a schedule as it runs on a GPU.
-
-    There attention is the library's, unless the schedule says another. That rounds its results
-    and merges into none, so the plan has merges of its own; the kernels of the CPU, which are
-    in the plan without a name, do both in one launch.
-
-    Raises
-    ------
-    MercuryError
-        When the schedule does not lower, or the topology does not fit its mesh.
-    """
-    import mercury as mc  # noqa: PLC0415 (loads the compiler)
-
-    chosen = any(call.name == "patch" for call in parse_recipe(schedule.recipe()))
-    if not chosen and schedule.program.name.startswith("attention"):
-        schedule = schedule.copy().patch("attention_*", "cudnn")
-    return mc.simulate(schedule, topology)
 
 
 def agreement(predicted: Mapping[str, float], measured: Mapping[str, float]) -> Agreement:

@@ -174,7 +174,7 @@ class Search:
                 return {"too large": outside}
             if self.bound is not None and self._gains_too_little(candidate, self.bound):
                 return {"pruned": outside}
-            lowered = lower(candidate)
+            lowered = lower(candidate, self.topology)
             if lowered.peak_bytes > self.memory:
                 return {"too large": lowered.peak_bytes}
             if self.bound is not None and self._is_beaten(lowered, self.bound):
