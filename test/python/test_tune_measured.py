@@ -1,6 +1,7 @@
 """A search whose best plans are measured: what was measured decides."""
 
 import json
+from dataclasses import replace
 
 import mercury as mc
 import pytest
@@ -43,6 +44,15 @@ def test_the_fastest_measured_is_chosen_and_not_the_first_predicted():
     assert "measured" in printed.splitlines()[1]
     assert "predicted" in printed.splitlines()[1]
     assert "predicted against measured:" in printed
+
+
+def test_plans_of_equal_predictions_have_no_rank_correlation():
+    found = tune(by_recipe({}), top=4)
+    assert found.runner_up is not None
+    alike = replace(found.runner_up, costs=found.chosen.costs)
+    equal = replace(found, runner_up=alike, plain=None, pareto=())
+    assert len(equal.plans) == 2
+    assert "rank correlation not defined: all are predicted" in str(equal)
 
 
 def test_a_plan_that_cannot_be_measured_is_left_out_with_its_reason():

@@ -211,8 +211,7 @@ def agreement_lines(
             continue
         found = agreement(predicted, measured)
         lines.append(
-            f"{workload}: {found.plans} plans, rank correlation {found.correlation:.2f}"
-            f"{_repeated(plans)}, "
+            f"{workload}: {found.plans} plans, {found.order}{_repeated(plans)}, "
             f"first choice '{found.first}' {found.regret:+.1%} from the best, "
             f"predictions off by {found.off_by:.0%}"
         )
@@ -231,4 +230,5 @@ def _repeated(plans: Sequence[Record]) -> str:
     ]
     if len(measured) < 2:
         return ""
-    return f" (of measuring again {repeated_correlation(measured):.2f})"
+    again = repeated_correlation(measured)
+    return "" if again is None else f" (of measuring again {again:.2f})"

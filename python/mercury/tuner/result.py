@@ -353,9 +353,8 @@ class TuneResult:
         foretold = {e.recipe: e.costs.latency for e in self.plans}
         found = agreement(foretold, timed)
         return [
-            f"predicted against measured: {found.plans} plans, rank correlation "
-            f"{found.correlation:.2f}, first choice {found.regret:.1%} slower than the best, "
-            f"off by {found.off_by:.0%}"
+            f"predicted against measured: {found.plans} plans, {found.order}, "
+            f"first choice {found.regret:.1%} slower than the best, off by {found.off_by:.0%}"
         ]
 
     def __str__(self) -> str:
