@@ -8,7 +8,7 @@ import pytest
 from mercury.bench import tuning
 from mercury.bench.errors import BenchError
 from mercury.errors import MercuryError
-from mercury.tuner import Cache, TuneError, TuneResult
+from mercury.tuner import Cache, SpaceOptions, TuneError, TuneResult
 
 SIZES = {"m": 64, "n": 48, "depth": 32}
 
@@ -137,3 +137,20 @@ def test_ranks_part_when_the_search_on_gpus_is_over(monkeypatch):
     assert there == ["together", "apart"] * 2
     with pytest.raises(BenchError, match="Mesh\\(gpu=3\\) has 3 ranks and 2 were started"):
         tune(None, topology="h200-4x1", mesh=mc.Mesh(gpu=3))
+
+
+def test_a_result_says_when_no_boundary_was_given():
+    told = "to bring them there costs nothing: no boundary was given"
+    settings = {"topology": "h200-2x1", "cache": False}
+    assert told in str(mc.tune(mc.programs.matmul(**SIZES), **settings))
+    kept = mc.tune(mc.programs.matmul(**SIZES), boundary={"A": {"i": "gpu"}}, **settings)
+    assert told not in str(kept)
+
+
+def test_options_that_leave_nothing_to_search_are_refused():
+    with pytest.raises(TuneError, match="at least one level, got max_levels=0"):
+        SpaceOptions(max_levels=0)
+    with pytest.raises(TuneError, match=r"slices are numbers of 2 parts or more, got \[1\]"):
+        SpaceOptions(slices=(1,))
+    with pytest.raises(TuneError, match="blocks are numbers of 2 parts or more"):
+        SpaceOptions(blocks=(4, 0))

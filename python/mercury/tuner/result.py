@@ -318,6 +318,12 @@ class TuneResult:
         elif self.plain.fingerprint == self.chosen.fingerprint:
             lines.append("plain library calls are the fastest here")
         lines += self._agreement()
+        own = any(buffer.cut is not None for buffer in self.program.buffers)
+        if self.mesh.size > 1 and not self.boundary and not own:
+            lines.append(
+                "buffers lie where each plan wants them, and to bring them there costs "
+                "nothing: no boundary was given"
+            )
         if self.links:
             lines.append(f"assumes: {self.assumptions(self.chosen)}")
         lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())

@@ -48,6 +48,7 @@ from .facts import Facts
 from .overlap import overlaps
 from .placed import Placed, read_placed
 from .placement import Style, operands, place_calls, placements, walked, whole
+from .quantity import TuneError
 from .script import apply
 from .steps import loop_calls, ring_calls
 
@@ -99,6 +100,13 @@ class SpaceOptions:
     overlap: bool = False
     implementations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untied: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_levels < 1:
+            raise TuneError(f"a mesh has at least one level, got max_levels={self.max_levels}")
+        for name, parts in (("blocks", self.blocks), ("slices", self.slices)):
+            if any(number < 2 for number in parts):
+                raise TuneError(f"{name} are numbers of 2 parts or more, got {list(parts)}")
 
 
 @dataclass(frozen=True, kw_only=True)
