@@ -107,6 +107,11 @@ class CudaPlan:
         return any(self.groups.values())
 
     @cached_property
+    def calls_back(self) -> bool:
+        """Whether kernels by name, of a library or the user's, put work into its streams."""
+        return re.search(r"\bcommir\.launch .* impl\(", self.spmd) is not None
+
+    @cached_property
     def reads(self) -> bool:
         """Whether it reads the memory of peers."""
         return "commir.lease.open" in self.spmd
