@@ -80,11 +80,11 @@ class SpaceOptions:
     slices
         Numbers of parts that divide the axis which all buffers begin with: a ring that pulls
         is repeated for each, and reads the next one meanwhile. Each number is tried with equal
-        parts, and with growing ones, the first of which is there soon. Where buffers live
-        elsewhere outside of the loops, slices of any axis that all of them have are exchanged,
-        also with a half slice at either end.
+        parts, and with growing ones, the first of which is there soon.
     overlap
-        Whether steps may compute beside each other, which is something on GPUs alone.
+        Whether steps may compute beside each other, which is something on GPUs alone; and
+        slices be exchanged under the work on others, of any axis that all buffers have, where
+        these live elsewhere outside of the loops. The numbers are those of ``slices``.
     implementations
         For a pattern of kernels, the implementations to choose from.
     untied
@@ -319,7 +319,7 @@ class Space:
         before = read_placed(base)
         nests = before.nests
         outside = {cut.axis for cuts in before.boundary.values() for cut in cuts}
-        if len(nests) != 1 or not outside:
+        if not self.options.overlap or len(nests) != 1 or not outside:
             return
         for arrangement in exchanges(facts, base.mesh, self.options.slices):
             if any(self._is_one_level(arrangement, call) for call in splits):
