@@ -54,7 +54,7 @@ def test_a_space_is_timed_and_counted(tool):
 
 
 def test_a_space_ends_with_the_first_schedule_that_is_refused(tool, monkeypatch):
-    def refuse(candidate):
+    def refuse(candidate, topology):
         raise mc.CompileError("needs rule R6")
 
     monkeypatch.setattr("mercury.tuner.lower.lower", refuse)

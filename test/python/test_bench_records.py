@@ -1,7 +1,6 @@
 """Benchmarks: records, tables, predictions and the command."""
 
 import dataclasses
-import importlib
 import json
 import types
 
@@ -13,7 +12,7 @@ from mercury import bench
 from mercury.bench import BenchError, Record, parse_workload
 from mercury.bench.operators import agreement_lines
 from mercury.bench.ours import plans_of
-from mercury.bench.predict import agreement, rank_correlation, repeated_correlation, simulated
+from mercury.bench.predict import agreement, rank_correlation, repeated_correlation
 from mercury.bench.record import read_records, write_records
 from mercury.bench.trace import summary
 from mercury.cli.bench import bench as command
@@ -89,7 +88,7 @@ def test_rank_correlation_sees_order_only():
     assert rank_correlation([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1)
     # Ties share a rank: 1.5 1.5 3 against 1 2 3.
     assert rank_correlation([5, 5, 9], [1, 2, 3]) == pytest.approx(3**0.5 / 2)
-    assert rank_correlation([1, 1], [1, 2]) == 0
+    assert rank_correlation([1, 1], [1, 2]) is None
     with pytest.raises(BenchError, match="as many of both"):
         rank_correlation([1], [1])
 
@@ -120,12 +119,24 @@ def test_gradients_that_a_library_rounds_are_predicted():
         "parallelize(sq, gpu); shift(sk, by=sq, reads=pull); defer(dQ, partial=bf16)"
     )
     with pytest.raises(mc.MercuryError, match="partial results of 'dQ' wait in 'bf16'"):
-        mc.simulate(schedule, "h200-2x1")
-    found = simulated(schedule, "h200-2x1")
+        schedule.compile()
+    found = mc.simulate(schedule, "h200-2x1")
     assert 0 < found.time_s < 1
     assert "patch" not in schedule.recipe()
     with pytest.raises(mc.MercuryError, match="no topology"):
-        simulated(schedule, "h300")
+        mc.simulate(schedule, "h300")
+
+
+def test_equal_predictions_have_no_order_to_agree_with():
+    equal = agreement({"a": 1.0, "b": 1.0 + 1e-15}, {"a": 2.0, "b": 3.0})
+    assert equal.correlation is None
+    assert "not defined: all are predicted, or measured, equal" in equal.order
+    assert agreement({"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 3.0}).correlation is None
+    assert "0.50" in agreement({"a": 1.0, "b": 1.1, "c": 2.0}, {"a": 2, "b": 1, "c": 3}).order
+    assert repeated_correlation([(1.0, 1.0, 1.0), (1.0, 1.0, 1.0)]) is None
+    made = [dataclasses.replace(record, predicted_ms=2.0) for record in records()]
+    (line,) = agreement_lines(made)
+    assert "2 plans, rank correlation not defined: " in line
 
 
 def test_agreement_is_told_for_each_workload():
@@ -189,14 +200,13 @@ def test_the_table_command_prints_a_file(tmp_path):
 
 
 def test_plans_of_a_file_are_predicted_without_a_gpu(tmp_path, monkeypatch):
-    ops = importlib.import_module("mercury.bench.operators")
     times = {"deliver": 3.0, "gemm-rs": 4.5}
 
-    def simulated(schedule, topology):
+    def simulate(schedule, topology):
         ms = times["deliver" if "shift" in schedule.recipe() else "gemm-rs"]
         return types.SimpleNamespace(time_s=ms / 1000)
 
-    monkeypatch.setattr(ops, "simulated", simulated)
+    monkeypatch.setattr(mc, "simulate", simulate)
     mesh, workload = mc.Mesh(gpu=2), "gemm-rs-16x16x16"
     plans = {p.name: p.recipe for p in plans_of(parse_workload(workload), mesh, wide=True)}
     first, _ = records()
@@ -214,7 +224,7 @@ def test_plans_of_a_file_are_predicted_without_a_gpu(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert [record.predicted_ms for record in read_records(path)] == [3.0, 4.5, None]
     assert "this version has no plan 'old' like it" in done.output
-    assert "2 plans, rank correlation 1.00 " in done.output
+    assert "2 plans, rank correlation 1.00, first" in done.output
     assert "first choice 'deliver'" in done.output
     assert "no topology" in invoke("predict", str(path), "--topology", "h300").output
 

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from mercury.bench.candidate import Candidate, Prepared
 from mercury.bench.errors import AbsentError, BenchError
 from mercury.bench.ours import plans_of
-from mercury.bench.predict import simulated
 from mercury.bench.wall import Wall, longest_that_runs, measure_walls, predict_walls, wall_table
 from mercury.bench.workload import parse_workload
 from mercury.cli.bench import bench
@@ -33,7 +32,7 @@ def test_each_plan_fits_and_one_step_more_does_not(walls):
             longer = f"attention-1x16x{wall.stated_rows + more}-causal"
             plans = plans_of(parse_workload(longer), mc.Mesh(gpu=4))
             plan = next(each for each in plans if each.name == wall.name)
-            peak = max(simulated(plan.schedule, "h200-4x1").peak_bytes)
+            peak = max(mc.simulate(plan.schedule, "h200-4x1").peak_bytes)
             assert (peak <= LIMIT) == fits, wall.name
             assert not fits or peak == wall.stated_bytes
 

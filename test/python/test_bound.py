@@ -184,7 +184,7 @@ def test_no_schedule_is_faster_than_its_bound(program, mesh, name):
         if missing(each.placed, machine.links_of(each.schedule.mesh)):
             continue
         try:
-            lowered = lower(each)
+            lowered = lower(each, machine)
         except mc.CompileError:
             continue
         for topology in (machine, lanes):
@@ -204,7 +204,7 @@ def test_the_bound_of_what_nothing_disturbs_is_its_time():
     """Whole heads on each rank: one kernel, and a launch, a fill and a copy around it."""
     program = attention(h=32, sq=65536, sk=65536)
     schedule = mc.Schedule(program, mc.Mesh(gpu=4)).apply("parallelize(h, gpu)")
-    lowered = lower(candidate_of(schedule))
+    lowered = lower(candidate_of(schedule), load("h200-4x1"))
     least = LowerBound()(lowered, load("h200-4x1")).latency
     assert least <= Simulated()(lowered, load("h200-4x1")).latency <= 1.02 * least
 

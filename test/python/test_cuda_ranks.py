@@ -178,5 +178,9 @@ def test_the_hosts_time_for_a_step_is_measured(driver: Path, tmp_path: Path) -> 
     check(start("bench-host", 2, driver, tmp_path / "store"))
 
 
+def test_a_step_calls_the_driver_no_more_than_it_must(driver: Path, tmp_path: Path) -> None:
+    check(start("driver-calls", 2, driver, tmp_path / "store"))
+
+
 def test_results_of_a_run_that_failed_are_kept(driver: Path, tmp_path: Path) -> None:
     check(start("kept-results", 2, driver, tmp_path / "store"))

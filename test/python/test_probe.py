@@ -144,6 +144,7 @@ def test_a_probed_topology_reads_back(tmp_path):
     assert link.error == pytest.approx(0.04)
     assert "push" not in link.transports
     assert 'measured "here"' in read.sources[0]
+    assert read.machine.kernel("matmul").library == "cublas"
 
 
 def test_moves_and_what_messages_take_of_kernels_are_written(tmp_path):

@@ -1,13 +1,14 @@
 """A search whose best plans are measured: what was measured decides."""
 
 import json
+from dataclasses import replace
 
 import mercury as mc
 import pytest
 from mercury.bench import tuning
 from mercury.bench.errors import BenchError
 from mercury.errors import MercuryError
-from mercury.tuner import Cache, TuneError, TuneResult
+from mercury.tuner import Cache, SpaceOptions, TuneError, TuneResult
 
 SIZES = {"m": 64, "n": 48, "depth": 32}
 
@@ -43,6 +44,15 @@ def test_the_fastest_measured_is_chosen_and_not_the_first_predicted():
     assert "measured" in printed.splitlines()[1]
     assert "predicted" in printed.splitlines()[1]
     assert "predicted against measured:" in printed
+
+
+def test_plans_of_equal_predictions_have_no_rank_correlation():
+    found = tune(by_recipe({}), top=4)
+    assert found.runner_up is not None
+    alike = replace(found.runner_up, costs=found.chosen.costs)
+    equal = replace(found, runner_up=alike, plain=None, pareto=())
+    assert len(equal.plans) == 2
+    assert "rank correlation not defined: all are predicted" in str(equal)
 
 
 def test_a_plan_that_cannot_be_measured_is_left_out_with_its_reason():
@@ -127,3 +137,20 @@ def test_ranks_part_when_the_search_on_gpus_is_over(monkeypatch):
     assert there == ["together", "apart"] * 2
     with pytest.raises(BenchError, match="Mesh\\(gpu=3\\) has 3 ranks and 2 were started"):
         tune(None, topology="h200-4x1", mesh=mc.Mesh(gpu=3))
+
+
+def test_a_result_says_when_no_boundary_was_given():
+    told = "to bring them there costs nothing: no boundary was given"
+    settings = {"topology": "h200-2x1", "cache": False}
+    assert told in str(mc.tune(mc.programs.matmul(**SIZES), **settings))
+    kept = mc.tune(mc.programs.matmul(**SIZES), boundary={"A": {"i": "gpu"}}, **settings)
+    assert told not in str(kept)
+
+
+def test_options_that_leave_nothing_to_search_are_refused():
+    with pytest.raises(TuneError, match="at least one level, got max_levels=0"):
+        SpaceOptions(max_levels=0)
+    with pytest.raises(TuneError, match=r"slices are numbers of 2 parts or more, got \[1\]"):
+        SpaceOptions(slices=(1,))
+    with pytest.raises(TuneError, match="blocks are numbers of 2 parts or more"):
+        SpaceOptions(blocks=(4, 0))

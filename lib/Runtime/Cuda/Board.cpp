@@ -172,6 +172,8 @@ std::string Board::passUniqueId(int64_t group, NcclUniqueId &id) {
 }
 
 bool Board::waitUntil(const std::function<bool()> &done) const {
+  if (done()) // mostly, and the clock is not asked
+    return true;
   auto end = std::chrono::steady_clock::now() + deadline;
   for (int64_t round = 0; !done(); ++round) {
     if (failed() || std::chrono::steady_clock::now() > end)

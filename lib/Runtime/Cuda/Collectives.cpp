@@ -72,9 +72,7 @@ int32_t Rank::openCollective(int64_t group, Communicator &communicator) {
 }
 
 int32_t Rank::closeCollective(int64_t *token) {
-  Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.mark(lanes.messages, mark));
-  return start(mark, 0, token);
+  return start(lanes.messages, 0, token);
 }
 
 int32_t Rank::reduceScatterStart(int64_t group, void *src, int64_t slotBytes,
@@ -117,9 +115,10 @@ int32_t Rank::reduceScatterStart(int64_t group, void *src, int64_t slotBytes,
   bool isWhole = isEven && bytesOfMember[0] == slotBytes;
   MERCURY_RT_NCCL(nccl->reduceScatter(
       src, isWhole ? dst : slot, slotBytes / elements.bytes, elements.type,
-      findReduction(reduction), communicator, lanes.messages));
+      findReduction(reduction), communicator, lanes.messages.stream()));
   if (!isWhole && own)
-    if (int32_t status = copyInto(lanes.messages, slot, own, dst, own, own, 1))
+    if (int32_t status =
+            copyInto(lanes.messages.stream(), slot, own, dst, own, own, 1))
       return status;
   return closeCollective(token);
 }
@@ -141,7 +140,7 @@ int32_t Rank::allReduceStart(int64_t group, const void *src, void *dst,
   Elements elements = findElements(elementType);
   MERCURY_RT_NCCL(nccl->allReduce(src, dst, bytes / elements.bytes,
                                   elements.type, findReduction(reduction),
-                                  communicator, lanes.messages));
+                                  communicator, lanes.messages.stream()));
   return closeCollective(token);
 }
 
@@ -180,8 +179,9 @@ int32_t Rank::allToAllStart(int64_t group, const void *src,
   const char *from = static_cast<const char *>(src);
   char *to = static_cast<char *>(dst);
   if (int64_t own = sendBytes[self])
-    if (int32_t status = copyInto(lanes.messages, from + self * sendSlotBytes,
-                                  own, to + self * recvSlotBytes, own, own, 1))
+    if (int32_t status =
+            copyInto(lanes.messages.stream(), from + self * sendSlotBytes, own,
+                     to + self * recvSlotBytes, own, own, 1))
       return status;
   MERCURY_RT_NCCL(nccl->groupStart());
   for (int64_t member = 0; member < members; ++member) {
@@ -190,10 +190,11 @@ int32_t Rank::allToAllStart(int64_t group, const void *src,
     if (int64_t bytes = sendBytes[member])
       MERCURY_RT_NCCL(nccl->send(from + member * sendSlotBytes, bytes,
                                  kNcclInt8, member, communicator,
-                                 lanes.messages));
+                                 lanes.messages.stream()));
     if (int64_t bytes = recvBytes[member])
       MERCURY_RT_NCCL(nccl->recv(to + member * recvSlotBytes, bytes, kNcclInt8,
-                                 member, communicator, lanes.messages));
+                                 member, communicator,
+                                 lanes.messages.stream()));
   }
   MERCURY_RT_NCCL(nccl->groupEnd());
   return closeCollective(token);
@@ -219,6 +220,6 @@ int32_t Rank::broadcastStart(int64_t group, int64_t root, const void *src,
     return status;
   MERCURY_RT_NCCL(nccl->broadcast(self == root ? src : dst, dst, bytes,
                                   kNcclInt8, root, communicator,
-                                  lanes.messages));
+                                  lanes.messages.stream()));
   return closeCollective(token);
 }

@@ -18,10 +18,10 @@ int32_t Rank::launch(const char *name,
                      const mercury_rt_launch_arguments *arguments) {
   if (board.failed())
     return firstFailure();
-  operation = "after operation " + std::to_string(operations) + ", kernel '" +
-              name + "'";
-  if (int32_t status = flushSignals())
+  operation = {"kernel", operations, std::nullopt, name, /*isAfter=*/true};
+  if (int32_t status = flush())
     return status;
+  lanes.current->stream(); // which the kernel may know from before
   auto found = kernels.find(std::string_view(name));
   if (found == kernels.end()) {
     std::string known;
@@ -44,7 +44,7 @@ int32_t Rank::launch(const char *name,
 }
 
 int32_t Rank::findFunction(const mercury_rt_device_kernel &kernel,
-                           Function &function) {
+                           LoadedFunction *&found) {
   LoadedImage &loaded = images[{kernel.image, kernel.image_bytes}];
   // An address may come back with another program behind it, in another run.
   auto *bytes = static_cast<const char *>(kernel.image);
@@ -59,22 +59,24 @@ int32_t Rank::findFunction(const mercury_rt_device_kernel &kernel,
         driver.moduleLoadData(&loaded.module, loaded.image.c_str()));
   }
   loaded.compared = true;
-  auto found = loaded.functions.find(std::string_view(kernel.name));
-  if (found != loaded.functions.end()) {
-    function = found->second;
-    return MERCURY_RT_OK;
+  auto kept = loaded.functions.find(std::string_view(kernel.name));
+  if (kept == loaded.functions.end()) {
+    Function function = nullptr;
+    MERCURY_RT_CUDA(
+        driver.moduleGetFunction(&function, loaded.module, kernel.name));
+    kept = loaded.functions
+               .emplace(kernel.name, LoadedFunction{function, kSharedBytes})
+               .first;
   }
-  MERCURY_RT_CUDA(
-      driver.moduleGetFunction(&function, loaded.module, kernel.name));
-  loaded.functions.emplace(kernel.name, function);
+  found = &kept->second;
   return MERCURY_RT_OK;
 }
 
 int32_t Rank::deviceLaunch(const mercury_rt_device_kernel &kernel) {
   if (board.failed())
     return firstFailure();
-  operation = "operation " + std::to_string(++operations) + ", launch of '" +
-              (kernel.name ? kernel.name : "") + "'";
+  operation = {"launch of", ++operations, std::nullopt,
+               kernel.name ? kernel.name : ""};
   if (!kernel.image || kernel.image_bytes <= 0 || !kernel.name)
     return invalid("no image or no name; pass both, and the image's size");
   for (const int64_t *sizes : {kernel.grid, kernel.block})
@@ -84,17 +86,19 @@ int32_t Rank::deviceLaunch(const mercury_rt_device_kernel &kernel) {
                        "; sizes go from 0 to 2147483647");
   if (!kernel.grid[0] || !kernel.grid[1] || !kernel.grid[2])
     return MERCURY_RT_OK;
-  if (int32_t status = flushSignals())
+  if (int32_t status = flush())
     return status;
-  Function function = nullptr;
-  if (int32_t status = findFunction(kernel, function))
+  LoadedFunction *found = nullptr;
+  if (int32_t status = findFunction(kernel, found))
     return status;
-  if (kernel.shared_bytes > kSharedBytes)
+  if (kernel.shared_bytes > found->sharedBytes) {
     MERCURY_RT_CUDA(driver.funcSetAttribute(
-        function, kAttributeMaxDynamicShared, kernel.shared_bytes));
+        found->function, kAttributeMaxDynamicShared, kernel.shared_bytes));
+    found->sharedBytes = kernel.shared_bytes;
+  }
   MERCURY_RT_CUDA(driver.launchKernel(
-      function, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.block[0],
-      kernel.block[1], kernel.block[2], kernel.shared_bytes, lanes.current,
-      const_cast<void **>(kernel.arguments), nullptr));
+      found->function, kernel.grid[0], kernel.grid[1], kernel.grid[2],
+      kernel.block[0], kernel.block[1], kernel.block[2], kernel.shared_bytes,
+      lanes.current->stream(), const_cast<void **>(kernel.arguments), nullptr));
   return MERCURY_RT_OK;
 }

@@ -94,8 +94,8 @@ int32_t Rank::checkLease(int64_t lease, int64_t peer, std::string_view kind) {
   if (board.failed())
     return firstFailure();
   if (found == leases.end()) {
-    operation = "after operation " + std::to_string(operations) + ", " +
-                std::string(kind);
+    operation = {std::string(kind), operations};
+    operation.isAfter = true;
     return failWith(MERCURY_RT_LEASE, "there is no open lease " +
                                           std::to_string(lease) +
                                           "; open it, and close it once");
@@ -146,11 +146,12 @@ int32_t Rank::know(Lease &lease, int64_t peer) {
   return MERCURY_RT_OK;
 }
 
-int32_t Rank::findPullLane(int64_t owner, Stream &lane) {
+int32_t Rank::findPullLane(int64_t owner, Lane *&lane) {
   MERCURY_RT_CUDA(lanes.pulls(owner, lane));
-  MERCURY_RT_CUDA(lanes.fork(lane));
+  MERCURY_RT_CUDA(lanes.fork(*lane));
   std::vector<Signals::Word> &words = awaited[owner];
-  MERCURY_RT_CUDA(signals.receive(lane, words));
+  if (!words.empty())
+    MERCURY_RT_CUDA(signals.receive(lane->stream(), words));
   words.clear();
   return MERCURY_RT_OK;
 }
@@ -161,21 +162,30 @@ int32_t Rank::sendOpened() {
   // In a lane of their own, which never waits for a peer: no kernel and no pull
   // is in the way of a signal, nor the other way round.
   MERCURY_RT_CUDA(lanes.fork(lanes.signals));
-  MERCURY_RT_CUDA(signals.send(lanes.signals, opened));
+  MERCURY_RT_CUDA(signals.send(lanes.signals.stream(), opened));
   opened.clear();
   return MERCURY_RT_OK;
 }
 
-int32_t Rank::receiveClosed() {
-  MERCURY_RT_CUDA(signals.receive(lanes.current, closed));
+int32_t Rank::finishClosed() {
+  if (closed.empty())
+    return MERCURY_RT_OK;
+  for (auto &[owner, words] : read) {
+    // In the lane of the pulls, so that the owner hears at once when they are
+    // over, and not only when this rank's kernels have come so far. Where
+    // nothing was pulled the signal is taken back all the same, or the next
+    // one would be lost.
+    Lane *lane = nullptr;
+    MERCURY_RT_CUDA(lanes.pulls(owner, lane));
+    if (!awaited[owner].empty())
+      if (int32_t status = findPullLane(owner, lane))
+        return status;
+    MERCURY_RT_CUDA(signals.send(lane->stream(), words));
+  }
+  MERCURY_RT_CUDA(signals.receive(lanes.current->stream(), closed));
+  read.clear();
   closed.clear();
   return MERCURY_RT_OK;
-}
-
-int32_t Rank::flushSignals() {
-  if (int32_t status = sendOpened())
-    return status;
-  return receiveClosed();
 }
 
 int32_t Rank::pullStart(int64_t number, int64_t peer, const void *src,
@@ -205,15 +215,13 @@ int32_t Rank::pullStart(int64_t number, int64_t peer, const void *src,
                    " bytes that group rank " + std::to_string(peer) +
                    " lent; reckon the source from mercury_rt_lease_address()");
 
-  Stream lane = nullptr;
-  Event mark = nullptr;
+  Lane *lane = nullptr;
   if (int32_t status = findPullLane(owner, lane))
     return status;
-  if (int32_t status =
-          copyInto(lane, src, srcPitch, dst, dstPitch, rowBytes, rows))
+  if (int32_t status = copyInto(lane->stream(), src, srcPitch, dst, dstPitch,
+                                rowBytes, rows))
     return status;
-  MERCURY_RT_CUDA(lanes.mark(lane, mark));
-  return start(mark, number, token);
+  return start(*lane, number, token);
 }
 
 int32_t Rank::leaseClose(int64_t number) {
@@ -231,20 +239,11 @@ int32_t Rank::leaseClose(int64_t number) {
   for (int64_t peer = 0; peer < groups.size(lease.index); ++peer) {
     if (peer == self)
       continue;
-    // In the lane of the pulls, so that the owner hears at once when they are
-    // over, and not only when this rank's kernels have come so far. Where
-    // nothing was pulled the signal is taken back all the same, or the next
-    // one would be lost.
     int64_t owner = mesh.memberOfGroup(this->number, lease.group, peer);
-    Stream lane = nullptr;
     if (int32_t status = know(lease, peer))
       return status;
-    MERCURY_RT_CUDA(lanes.pulls(owner, lane));
-    if (!awaited[owner].empty())
-      if (int32_t status = findPullLane(owner, lane))
-        return status;
-    MERCURY_RT_CUDA(signals.send(
-        lane, {{owner, {lease.index, lease.slot, self, Signal::Done}}}));
+    read[owner].push_back(
+        {owner, {lease.index, lease.slot, self, Signal::Done}});
     closed.push_back({lease.index, lease.slot, peer, Signal::Done});
     board.lease(owner, lease.index, lease.slot)
         .readers.fetch_add(1, std::memory_order_acq_rel);

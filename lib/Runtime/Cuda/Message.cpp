@@ -19,7 +19,7 @@ int32_t Rank::openCommunicators(const mercury_rt_cuda_job &job) {
     made = static_cast<Communicator>(given.communicator);
     if (made || !(given.sends || given.puts))
       continue;
-    operation = "communicator of " + mesh.groupName(given.group);
+    operation = {"communicator of " + mesh.groupName(given.group)};
     if (!isLocalGroup(given.group))
       return failWith(MERCURY_RT_UNSUPPORTED,
                       "its ranks are on several hosts; pass a communicator");
@@ -82,18 +82,16 @@ int32_t Rank::beginExchange(std::string_view kind, Exchange &exchange,
 
 int32_t Rank::startExchange(const Exchange &exchange, bool puts,
                             int64_t *token) {
-  Stream lane = lanes.messages;
-  MERCURY_RT_CUDA(lanes.fork(lane));
-  int32_t status = exchange.isCopy
-                       ? copyInto(lane, exchange.src, exchange.sent,
-                                  exchange.dst, exchange.sent, exchange.sent, 1)
-                   : puts ? put(exchange)
-                          : message(exchange);
+  MERCURY_RT_CUDA(lanes.fork(lanes.messages));
+  int32_t status =
+      exchange.isCopy
+          ? copyInto(lanes.messages.stream(), exchange.src, exchange.sent,
+                     exchange.dst, exchange.sent, exchange.sent, 1)
+      : puts ? put(exchange)
+             : message(exchange);
   if (status != MERCURY_RT_OK)
     return status;
-  Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.mark(lane, mark));
-  return start(mark, 0, token);
+  return start(lanes.messages, 0, token);
 }
 
 int32_t Rank::message(const Exchange &exchange) {
@@ -103,10 +101,12 @@ int32_t Rank::message(const Exchange &exchange) {
   MERCURY_RT_NCCL(nccl->groupStart());
   if (exchange.sends())
     MERCURY_RT_NCCL(nccl->send(exchange.src, exchange.sent, kNcclInt8,
-                               exchange.to, communicator, lanes.messages));
+                               exchange.to, communicator,
+                               lanes.messages.stream()));
   if (exchange.receives())
     MERCURY_RT_NCCL(nccl->recv(exchange.dst, exchange.received, kNcclInt8,
-                               exchange.from, communicator, lanes.messages));
+                               exchange.from, communicator,
+                               lanes.messages.stream()));
   MERCURY_RT_NCCL(nccl->groupEnd());
   return MERCURY_RT_OK;
 }
@@ -154,8 +154,8 @@ int32_t Rank::allGatherStart(int64_t group, const void *src, int64_t sendBytes,
   Communicator communicator = nullptr;
   if (int32_t status = findCommunicator(group, communicator))
     return status;
-  Stream lane = lanes.messages;
-  MERCURY_RT_CUDA(lanes.fork(lane));
+  MERCURY_RT_CUDA(lanes.fork(lanes.messages));
+  Stream lane = lanes.messages.stream();
   char *slots = static_cast<char *>(dst);
   if (isEven) {
     MERCURY_RT_NCCL(
@@ -179,7 +179,5 @@ int32_t Rank::allGatherStart(int64_t group, const void *src, int64_t sendBytes,
     }
     MERCURY_RT_NCCL(nccl->groupEnd());
   }
-  Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.mark(lane, mark));
-  return start(mark, 0, token);
+  return start(lanes.messages, 0, token);
 }

@@ -118,7 +118,8 @@ int32_t Rank::openArena(int64_t bytes, bool isPutInto, Arena &arena) {
   }
   arena.bytes = bytes;
   // All ones is NaN in every float type: what was never written shows.
-  MERCURY_RT_CUDA(driver.memsetD8Async(arena.base, 0xFF, bytes, lanes.first));
+  MERCURY_RT_CUDA(
+      driver.memsetD8Async(arena.base, 0xFF, bytes, lanes.first.stream()));
   return MERCURY_RT_OK;
 }
 
@@ -139,7 +140,7 @@ int32_t Rank::openDevice(const mercury_rt_cuda_job &job) {
 }
 
 int32_t Rank::openSignals() {
-  operation = "meeting the other ranks";
+  operation = {"meeting the other ranks"};
   MERCURY_RT_CUDA(signals.open(lanes.control));
   Exported own = {};
   uint64_t offset = 0;
@@ -163,7 +164,7 @@ int32_t Rank::open(const mercury_rt_cuda_job &job) {
   if (std::string problem = board.map(job.rendezvous, job.symmetric_bytes);
       !problem.empty())
     return refuse(MERCURY_RT_INVALID, problem);
-  operation = "opening GPU " + std::to_string(job.device);
+  operation = {"opening GPU " + std::to_string(job.device)};
   if (int32_t status = openDevice(job))
     return status;
   if (int32_t status = openSignals())

@@ -14,18 +14,18 @@ Result Peers::share(DevicePtr address, Exported &memory, uint64_t &offset) {
   if (Result result = driver.pointerGetAttribute(
           &buffer, kPointerAttributeBufferId, address))
     return result;
-  DevicePtr base = 0;
-  size_t bytes = 0;
-  if (Result result = driver.memGetAddressRange(&base, &bytes, address))
-    return result;
-  auto [kept, isNew] = handles.try_emplace(buffer);
-  if (isNew)
-    if (Result result = driver.ipcGetMemHandle(&kept->second, base)) {
-      handles.erase(kept);
+  auto kept = allocations.find(buffer);
+  if (kept == allocations.end()) {
+    Own own = {};
+    size_t bytes = 0;
+    if (Result result = driver.memGetAddressRange(&own.base, &bytes, address))
       return result;
-    }
-  memory = {kept->second, buffer};
-  offset = address - base;
+    if (Result result = driver.ipcGetMemHandle(&own.handle, own.base))
+      return result;
+    kept = allocations.emplace(buffer, own).first;
+  }
+  memory = {kept->second.handle, buffer};
+  offset = address - kept->second.base;
   return kSuccess;
 }
 

@@ -36,7 +36,11 @@ public:
 
 private:
   const Driver &driver;
-  std::map<uint64_t, IpcMemHandle> handles;
+  struct Own {
+    DevicePtr base;
+    IpcMemHandle handle;
+  };
+  std::map<uint64_t, Own> allocations;
   std::map<std::pair<int64_t, uint64_t>, DevicePtr> mappings;
 };
 

@@ -28,13 +28,15 @@ using namespace mercury::rt;
 using namespace mercury::rt::cuda;
 
 int32_t Rank::signal(int64_t member, Communicator communicator) {
-  MERCURY_RT_NCCL(nccl->signal(member, 0, 0, 0, communicator, lanes.messages));
+  MERCURY_RT_NCCL(
+      nccl->signal(member, 0, 0, 0, communicator, lanes.messages.stream()));
   return MERCURY_RT_OK;
 }
 
 int32_t Rank::waitForSignal(int64_t member, Communicator communicator) {
   SignalWait wait = {1, static_cast<int>(member), 0, 0};
-  MERCURY_RT_NCCL(nccl->waitSignal(1, &wait, communicator, lanes.messages));
+  MERCURY_RT_NCCL(
+      nccl->waitSignal(1, &wait, communicator, lanes.messages.stream()));
   return MERCURY_RT_OK;
 }
 
@@ -42,7 +44,7 @@ int32_t Rank::waitForSignal(int64_t member, Communicator communicator) {
 int32_t Rank::openWindow() {
   int64_t index = groups.findPutting(), group = groups.name(index);
   Communicator communicator = communicators[index];
-  operation = "window of " + mesh.groupName(group);
+  operation = {"window of " + mesh.groupName(group)};
   MERCURY_RT_NCCL(nccl->windowRegister(communicator, symmetricArena(),
                                        symmetric.bytes, &window,
                                        kWindowSymmetric));
@@ -71,7 +73,7 @@ int32_t Rank::put(const Exchange &exchange) {
     MERCURY_RT_NCCL(nccl->putSignal(exchange.src, exchange.sent, kNcclInt8,
                                     exchange.to, window,
                                     symmetric.offsetOf(exchange.dst), 0, 0, 0,
-                                    communicator, lanes.messages));
+                                    communicator, lanes.messages.stream()));
   }
   return exchange.receives() ? waitForSignal(exchange.from, communicator)
                              : MERCURY_RT_OK;

@@ -63,7 +63,8 @@ int32_t Rank::firstFailure() {
 }
 
 int32_t Rank::failWith(int32_t code, const std::string &text) {
-  board.fail(code, mesh.rankName(number) + ", " + operation + ": " + text);
+  board.fail(code,
+             mesh.rankName(number) + ", " + describe(operation) + ": " + text);
   return firstFailure();
 }
 
@@ -96,6 +97,18 @@ int32_t Rank::ncclFailure(NcclResult result, const char *call) {
                                          ": " + nccl->getErrorString(result));
 }
 
+std::string Rank::describe(const Operation &operation) const {
+  std::string text = operation.isAfter ? "after " : "";
+  if (operation.number)
+    text += "operation " + std::to_string(*operation.number) + ", ";
+  text += operation.kind;
+  if (!operation.kernel.empty())
+    text += " '" + operation.kernel + "'";
+  if (operation.group)
+    text += " on " + mesh.groupName(*operation.group);
+  return text;
+}
+
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
@@ -122,13 +135,14 @@ int64_t Rank::groupSize(int64_t group) {
 int32_t Rank::begin(std::string_view kind, int64_t group) {
   if (board.failed())
     return firstFailure();
-  operation = "operation " + std::to_string(++operations) + ", " +
-              std::string(kind) + " on " + mesh.groupName(group);
+  operation = {std::string(kind), ++operations, group};
+  if (int32_t status = joinAwaited())
+    return status;
   if (kind != "lease.open")
     if (int32_t status = sendOpened())
       return status;
   if (kind != "lease.close")
-    if (int32_t status = receiveClosed())
+    if (int32_t status = finishClosed())
       return status;
   if (groupRank(group) < 0)
     return firstFailure();
@@ -138,9 +152,11 @@ int32_t Rank::begin(std::string_view kind, int64_t group) {
   return MERCURY_RT_OK;
 }
 
-int32_t Rank::start(Event mark, int64_t lease, int64_t *token) {
-  tokens[operations] = {mark, lease};
-  started.push_back({mark, operation});
+int32_t Rank::start(Lane &lane, int64_t lease, int64_t *token) {
+  Mark mark = {};
+  MERCURY_RT_CUDA(lanes.mark(lane, mark));
+  started.push_back({mark.event, operation});
+  tokens[operations] = {std::move(mark), lease};
   *token = operations;
   return MERCURY_RT_OK;
 }
@@ -156,12 +172,30 @@ int32_t Rank::wait(int64_t token) {
                     "wait: no open operation has token " +
                         std::to_string(token) +
                         "; wait once for each that a start call has set");
-  Event mark = found->second.mark;
-  tokens.erase(found);
-  if (int32_t status = flushSignals())
+  // Before the wait: a peer may need the signals to get to what it is for.
+  if (int32_t status = sendOpened())
     return status;
-  MERCURY_RT_CUDA(lanes.join(mark));
+  if (int32_t status = finishClosed())
+    return status;
+  joined.push_back(std::move(found->second.mark));
+  tokens.erase(found);
   return MERCURY_RT_OK;
+}
+
+/// The last that was started comes after others of its lane, for which the
+/// wait for it is enough.
+int32_t Rank::joinAwaited() {
+  for (; !joined.empty(); joined.pop_back())
+    MERCURY_RT_CUDA(lanes.join(joined.back()));
+  return MERCURY_RT_OK;
+}
+
+int32_t Rank::flush() {
+  if (int32_t status = joinAwaited())
+    return status;
+  if (int32_t status = sendOpened())
+    return status;
+  return finishClosed();
 }
 
 int32_t Rank::copyInto(Stream lane, const void *src, int64_t srcPitch,
@@ -192,14 +226,15 @@ int32_t Rank::copy(const void *src, int64_t srcPitch, void *dst,
     return firstFailure();
   if (rowBytes == 0 || rows == 0)
     return MERCURY_RT_OK;
-  if (int32_t status = flushSignals())
+  if (int32_t status = flush())
     return status;
-  return copyInto(lanes.current, src, srcPitch, dst, dstPitch, rowBytes, rows);
+  return copyInto(lanes.current->stream(), src, srcPitch, dst, dstPitch,
+                  rowBytes, rows);
 }
 
 Stream Rank::stream() {
-  flushSignals(); // a failure is the job's; the next call returns it
-  return lanes.current;
+  flush(); // a failure is the job's; the next call returns it
+  return lanes.current->stream();
 }
 
 int32_t Rank::useLane(int64_t lane) {
@@ -209,7 +244,7 @@ int32_t Rank::useLane(int64_t lane) {
     return invalid("there is no lane " + std::to_string(lane) +
                    "; lanes go from 0 to " +
                    std::to_string(MERCURY_RT_MAX_LANES - 1));
-  if (int32_t status = flushSignals())
+  if (int32_t status = flush())
     return status;
   MERCURY_RT_CUDA(lanes.use(lane));
   return MERCURY_RT_OK;
@@ -218,12 +253,10 @@ int32_t Rank::useLane(int64_t lane) {
 int32_t Rank::markLane(int64_t *token) {
   if (board.failed())
     return firstFailure();
-  operation = "operation " + std::to_string(++operations) + ", mark of a lane";
+  operation = {"mark of a lane", ++operations};
   if (!token)
     return invalid("no place for the token; pass a pointer to one");
-  if (int32_t status = flushSignals())
+  if (int32_t status = flush())
     return status;
-  Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.mark(lanes.current, mark));
-  return start(mark, 0, token);
+  return start(*lanes.current, 0, token);
 }

@@ -22,6 +22,7 @@
 #include "lib/Runtime/Cuda/Signals.h"
 #include <deque>
 #include <memory>
+#include <optional>
 
 struct mercury_rt_cuda_graph {
   mercury::rt::cuda::GraphExec exec; // of a context that failed, its to end
@@ -106,13 +107,22 @@ public:
 private:
   /// A start that was not waited for yet.
   struct Token {
-    Event mark;
+    Mark mark;
     int64_t lease; // that it reads under, or 0
+  };
+
+  /// What a message says was under way: made up only where there is one.
+  struct Operation {
+    std::string kind;
+    std::optional<int64_t> number = std::nullopt; // in its run
+    std::optional<int64_t> group = std::nullopt;
+    std::string kernel = "";
+    bool isAfter = false; // the operation of this number
   };
 
   struct Started {
     Event mark; // of its end
-    std::string operation;
+    Operation operation;
   };
 
   struct Lease {
@@ -151,16 +161,23 @@ private:
     bool isEmpty() const { return !sends() && !receives(); }
   };
 
+  struct LoadedFunction {
+    Function function = nullptr;
+    int64_t sharedBytes = 0; // that it may use
+  };
+
   struct LoadedImage {
     std::string image;
     Module module = nullptr;
     bool compared = false; // in this run
-    std::map<std::string, Function, std::less<>> functions;
+    std::map<std::string, LoadedFunction, std::less<>> functions;
   };
 
   // How every operation begins and ends.
   int32_t begin(std::string_view kind, int64_t group);
-  int32_t start(Event mark, int64_t lease, int64_t *token);
+  /// Ends a start in this lane, after what it put there.
+  int32_t start(Lane &lane, int64_t lease, int64_t *token);
+  std::string describe(const Operation &operation) const;
   int32_t invalid(const std::string &text) {
     return failWith(MERCURY_RT_INVALID, text);
   }
@@ -175,11 +192,12 @@ private:
   int32_t checkLease(int64_t lease, int64_t peer, std::string_view kind);
   /// Waits until a peer's host has opened the lease too, and finds its memory.
   int32_t know(Lease &lease, int64_t peer);
-  int32_t findPullLane(int64_t owner, Stream &lane);
-  /// Puts the signals that wait for each other's company into their lanes.
+  int32_t findPullLane(int64_t owner, Lane *&lane);
+  /// Puts what waits for its like into the lanes.
+  int32_t joinAwaited();
   int32_t sendOpened();
-  int32_t receiveClosed();
-  int32_t flushSignals();
+  int32_t finishClosed();
+  int32_t flush();
   int32_t waitForReaders(LeaseRecord &record, int64_t others);
   int32_t findCommunicator(int64_t group, Communicator &found);
   int32_t beginExchange(std::string_view kind, Exchange &exchange,
@@ -196,11 +214,11 @@ private:
   int32_t openCollective(int64_t group, Communicator &communicator);
   int32_t closeCollective(int64_t *token);
   int32_t findFunction(const mercury_rt_device_kernel &kernel,
-                       Function &function);
+                       LoadedFunction *&found);
 
   int32_t callEntry(mercury_rt_entry entry, void *const *buffers);
   int32_t enter(Stream caller);
-  int32_t leave(Stream caller);
+  int32_t leave(Stream caller, Event mark);
   int32_t openDevice(const mercury_rt_cuda_job &job);
   int32_t openArena(int64_t bytes, bool isPutInto, Arena &arena);
   int32_t openSignals();
@@ -239,13 +257,17 @@ private:
   std::map<std::pair<const void *, int64_t>, LoadedImage> images;
   std::map<std::string, mercury_rt_kernel, std::less<>> kernels;
 
-  // Signals of calls in a row go together: each costs some microseconds.
-  std::vector<std::pair<int64_t, Signals::Word>> opened; // to send to a rank
+  // Signals of calls in a row go together, and so do waits: each costs some
+  // microseconds.
+  using Sent = std::vector<std::pair<int64_t, Signals::Word>>;
+  Sent opened;                                           // to tell a rank
   std::map<int64_t, std::vector<Signals::Word>> awaited; // before its pulls
-  std::vector<Signals::Word> closed;                     // to receive
+  std::map<int64_t, Sent> read;      // to tell an owner, after its pulls
+  std::vector<Signals::Word> closed; // to receive
+  std::vector<Mark> joined;          // to wait for, the last one first
 
   int64_t operations = 0;
-  std::string operation; // what a message says was under way
+  Operation operation; // under way
   std::map<int64_t, Token> tokens;
   std::vector<Started> started; // in the last run, unless it is a replay
   std::map<int64_t, Lease> leases;

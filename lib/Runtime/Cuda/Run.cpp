@@ -24,7 +24,7 @@ int32_t Rank::enter(Stream caller) {
   if (board.failed())
     return firstFailure();
   operations = 0;
-  operation = "start of a run";
+  operation = {"start of a run"};
   forgetStarted();
   for (auto &[key, loaded] : images)
     loaded.compared = false;
@@ -35,9 +35,8 @@ int32_t Rank::enter(Stream caller) {
   return MERCURY_RT_OK;
 }
 
-int32_t Rank::leave(Stream caller) {
-  Event mark = nullptr;
-  MERCURY_RT_CUDA(lanes.mark(caller, mark));
+/// `mark` is of the end of what was put into the lanes for this caller.
+int32_t Rank::leave(Stream caller, Event mark) {
   runs.push_back(mark);
   if (runs.size() > kMostRuns) {
     lanes.release(runs.front());
@@ -48,11 +47,12 @@ int32_t Rank::leave(Stream caller) {
 }
 
 int32_t Rank::callEntry(mercury_rt_entry entry, void *const *buffers) {
+  lanes.begin();
   int32_t status = entry(this, buffers);
   if (board.failed())
     return firstFailure();
   if (status == MERCURY_RT_OK)
-    status = flushSignals();
+    status = flush();
   MERCURY_RT_CUDA(lanes.joinAll());
   if (status != MERCURY_RT_OK)
     return failWith(status, "the program returned this status");
@@ -73,11 +73,12 @@ int32_t Rank::callEntry(mercury_rt_entry entry, void *const *buffers) {
 int32_t Rank::run(mercury_rt_entry entry, void *const *buffers, Stream caller) {
   if (int32_t status = enter(caller))
     return status;
-  MERCURY_RT_CUDA(lanes.order(caller, lanes.first));
+  MERCURY_RT_CUDA(lanes.enter(caller));
   if (int32_t status = callEntry(entry, buffers))
     return status;
-  MERCURY_RT_CUDA(lanes.order(lanes.first, caller));
-  return leave(caller);
+  Event mark = nullptr;
+  MERCURY_RT_CUDA(lanes.leave(caller, mark));
+  return leave(caller, mark);
 }
 
 int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
@@ -85,23 +86,24 @@ int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
   if (board.failed())
     return firstFailure();
   operations = 0;
-  operation = "capture";
+  operation = {"capture"};
   forgetStarted();
   MERCURY_RT_CUDA(driver.ctxSetCurrent(deviceContext));
   // Relaxed: a kernel of a library may allocate while it is captured.
-  MERCURY_RT_CUDA(driver.streamBeginCapture(lanes.first, kCaptureModeRelaxed));
+  MERCURY_RT_CUDA(
+      driver.streamBeginCapture(lanes.first.stream(), kCaptureModeRelaxed));
   capturing = true;
   int32_t status = callEntry(entry, buffers);
   capturing = false;
   forgetStarted(); // a mark within a graph cannot be asked for
   Graph captured = nullptr;
-  Result ended = driver.streamEndCapture(lanes.first, &captured);
+  Result ended = driver.streamEndCapture(lanes.first.stream(), &captured);
   if (status != MERCURY_RT_OK) {
     if (captured)
       driver.graphDestroy(captured);
     return status;
   }
-  operation = "end of a capture";
+  operation = {"end of a capture"};
   MERCURY_RT_CUDA(ended);
   GraphExec exec = nullptr;
   Result made = driver.graphInstantiate(&exec, captured, 0);
@@ -115,10 +117,12 @@ int32_t Rank::capture(mercury_rt_entry entry, void *const *buffers,
 int32_t Rank::replay(const mercury_rt_cuda_graph &graph, Stream caller) {
   if (int32_t status = enter(caller))
     return status;
-  operation = "replay";
+  operation = {"replay"};
   // In the caller's own stream: two more marks would cost some microseconds.
   MERCURY_RT_CUDA(driver.graphLaunch(graph.exec, caller));
-  return leave(caller);
+  Event mark = nullptr;
+  MERCURY_RT_CUDA(lanes.mark(caller, mark));
+  return leave(caller, mark);
 }
 
 void Rank::free(mercury_rt_cuda_graph *graph) {
@@ -144,7 +148,7 @@ Result Rank::queryLanes() {
     runs.pop_front();
     lastProgress = Clock::now();
   }
-  return driver.streamQuery(lanes.first);
+  return driver.streamQuery(lanes.first.stream());
 }
 
 int32_t Rank::pollLanes(bool &idle) {
@@ -166,7 +170,7 @@ int32_t Rank::pollLanes(bool &idle) {
 }
 
 int32_t Rank::synchronize() {
-  operation = "synchronize";
+  operation = {"synchronize"};
   lastProgress = Clock::now();
   bool idle = false;
   for (int64_t round = 0;; ++round) {
@@ -201,7 +205,7 @@ void Rank::forgetStarted() {
 std::string Rank::describeStarted() {
   for (const Started &each : started)
     if (driver.eventQuery(each.mark) == kNotReady)
-      return "; " + each.operation + ", is not over";
+      return "; " + describe(each.operation) + ", is not over";
   return "";
 }
 

@@ -31,36 +31,6 @@ using namespace mlir::commir;
 /// op of its own, and the plan's text shall not grow with the ranks.
 static constexpr int64_t kTilesAtOnce = 4;
 
-/// Several parts a rank, one after the other, are the chunks of one part: a
-/// loop that walks them so. Another, that starts within the parts of a rank or
-/// comes from behind, stays as it is.
-static LoopAttr joinParts(LoopAttr loop, int64_t ranks) {
-  ShiftAttr shift = loop.getShift();
-  int64_t each = loop.getParts() / ranks;
-  if (each == 1 || shift.getDirection() != 1 || shift.getOffset() % each != 0)
-    return loop;
-  return LoopAttr::get(
-      loop.getContext(), loop.getName(), loop.getAxes(), ranks,
-      loop.getLevels(),
-      ShiftAttr::get(loop.getContext(), shift.getLoops(), shift.getLevels(),
-                     shift.getDirection(), shift.getOffset() / each,
-                     shift.getReads(), shift.getResults(), shift.getVia(),
-                     shift.getChunks() * each, shift.getLink()));
-}
-
-/// Results travel in one part a rank. That is settled before it is said where
-/// buffers live: loops inside that ranks share out are around the chunks then.
-void NestExpander::gatherParts() {
-  for (LoopAttr &loop : loops)
-    if (carriesResults(loop))
-      loop = joinParts(loop, mesh.getLevelSize(getRingLevels(loop).front()));
-}
-
-bool NestExpander::carriesResults(LoopAttr loop) {
-  return llvm::any_of(nest.getBody().getOps<StoreOp>(),
-                      [&](StoreOp store) { return travels(store, loop); });
-}
-
 /// Finds along which loops something moves: work on them is cut as that is.
 void NestExpander::findChunks() {
   llvm::SmallDenseSet<LoopAttr> moving;
@@ -73,7 +43,7 @@ void NestExpander::findChunks() {
         moving.insert(move.loop);
   }
   for (LoopAttr loop : loops)
-    if (carriesResults(loop) || moving.contains(loop))
+    if (moving.contains(loop) || !getStoresAlong(loop).empty())
       chunkCounts[loop.getName()] = loop.getShift().getChunks();
 }
 

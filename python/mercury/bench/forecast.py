@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ..errors import MercuryError
 from .errors import BenchError
 from .ours import plans_of
-from .predict import simulated
 from .table import markdown, milliseconds
 from .workload import Attention, Workload, parse_workload
 
@@ -84,7 +83,7 @@ def forecast(
 
         for own in plans_of(workload, mesh, skipped, wide=wide):
             try:
-                found = simulated(own.schedule, topology)
+                found = simulate(own.schedule, topology)
             except MercuryError as error:
                 skipped(own.name, error.message)
                 continue

@@ -15,7 +15,7 @@ from .cuda import Cuda
 from .measure import Settings
 from .ours import candidate, plans_of
 from .peers import peers_of
-from .predict import agreement, repeated_correlation, simulated
+from .predict import agreement, repeated_correlation
 from .problems import make_problem
 from .processes import Work, say
 from .record import Record, read_records, write_records
@@ -141,7 +141,7 @@ def _among(name: str, parts: Sequence[str]) -> bool:
 
 
 def _entries(on: Cuda, workload: Workload, request: Request) -> list[Entry]:
-    from ..dsl import Mesh  # noqa: PLC0415 (loads the compiler)
+    from .. import Mesh, simulate  # noqa: PLC0415 (loads the compiler)
 
     mesh = request.mesh or Mesh(gpu=on.size)
 
@@ -155,7 +155,7 @@ def _entries(on: Cuda, workload: Workload, request: Request) -> list[Entry]:
         predicted = None
         if request.topology is not None:
             try:
-                predicted = 1000 * simulated(own.schedule, request.topology).time_s
+                predicted = 1000 * simulate(own.schedule, request.topology).time_s
             except MercuryError as error:
                 say(on, f"{workload}: {own.name} is not predicted: {error.message}")
         entries.append(Entry(candidate=candidate(own), plan=own.recipe, predicted_ms=predicted))
@@ -176,7 +176,7 @@ def predict_records(
     skipped
         Is told which plan is not predicted, and why.
     """
-    from ..dsl import Mesh  # noqa: PLC0415 (loads the compiler)
+    from .. import Mesh, simulate  # noqa: PLC0415 (loads the compiler)
 
     machine = load(topology)
     made: list[Record] = []
@@ -190,7 +190,7 @@ def predict_records(
                 skipped(f"{workload}: this version has no plan '{record.name}' like it")
             else:
                 try:
-                    predicted = 1000 * simulated(plan.schedule, machine).time_s
+                    predicted = 1000 * simulate(plan.schedule, machine).time_s
                 except MercuryError as error:
                     skipped(f"{workload}: {record.name} is not predicted: {error.message}")
             made.append(replace(record, predicted_ms=predicted))
@@ -211,8 +211,7 @@ def agreement_lines(
             continue
         found = agreement(predicted, measured)
         lines.append(
-            f"{workload}: {found.plans} plans, rank correlation {found.correlation:.2f}"
-            f"{_repeated(plans)}, "
+            f"{workload}: {found.plans} plans, {found.order}{_repeated(plans)}, "
             f"first choice '{found.first}' {found.regret:+.1%} from the best, "
             f"predictions off by {found.off_by:.0%}"
         )
@@ -231,4 +230,5 @@ def _repeated(plans: Sequence[Record]) -> str:
     ]
     if len(measured) < 2:
         return ""
-    return f" (of measuring again {repeated_correlation(measured):.2f})"
+    again = repeated_correlation(measured)
+    return "" if again is None else f" (of measuring again {again:.2f})"

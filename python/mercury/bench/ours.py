@@ -299,6 +299,7 @@ def _degenerate(split: Mesh, mesh: Mesh) -> bool:
 
 def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
     from ..tuner.arrangement import growing_sizes  # noqa: PLC0415 (loads the compiler)
+    from ..tuner.exchange import halves_at_ends  # noqa: PLC0415
 
     levels = mesh.names[0] if len(mesh.names) == 1 else f"[{', '.join(mesh.names)}]"
     results = [
@@ -317,18 +318,13 @@ def _recipe(text: str, more: str, mesh: Mesh, program: Program) -> str:
         parts=2 * mesh.size,
         more=more,
         growing=list(growing_sizes(batch, 4)),
-        batches=_halves_at_ends(batch),
-        head_slices=_halves_at_ends(heads),
+        batches=list(halves_at_ends(batch, 4)),
+        head_slices=list(halves_at_ends(heads, 4)),
         few_first=[heads // 8, heads - heads // 8],
         shards=shards,
         defer=defer,
         defer_dq="defer(dQ, partial=bf16)",
     )
-
-
-def _halves_at_ends(extent: int) -> list[int]:
-    """Cut an axis in five: nothing is under the first transfer, and nothing above the last."""
-    return [extent // 8, *[extent // 4] * 3, extent // 8]
 
 
 def _programs(workload: Workload, name: str) -> dict[str, Program]:

@@ -5,27 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..schedule.recipe import parse_recipe
 from .errors import BenchError
 from .statistics import median
-
-if TYPE_CHECKING:
-    from ..schedule import Schedule
-    from ..simulator import Simulation
-    from ..topology import Topology
 
 __all__ = [
     "Agreement",
     "agreement",
     "rank_correlation",
     "repeated_correlation",
-    "simulated",
 ]
 
 _REPETITIONS = 200
+_DIGITS = 9
 _INTERVAL = 2 * 1.96  # standard deviations that 95 % of normal numbers lie in
 
 
@@ -38,7 +30,7 @@ class Agreement:
     plans
         How many.
     correlation
-        Of the ranks, from -1 to 1.
+        Of the ranks, from -1 to 1; None where all predictions, or all times, are equal.
     first
         The plan that is predicted to be the fastest.
     regret
@@ -48,30 +40,17 @@ class Agreement:
     """
 
     plans: int
-    correlation: float
+    correlation: float | None
     first: str
     regret: float
     off_by: float
 
-
-def simulated(schedule: Schedule, topology: str | Path | Topology) -> Simulation:
-    """Simulate a schedule as it runs on a GPU.
-
-    There attention is the library's, unless the schedule says another. That rounds its results
-    and merges into none, so the plan has merges of its own; the kernels of the CPU, which are
-    in the plan without a name, do both in one launch.
-
-    Raises
-    ------
-    MercuryError
-        When the schedule does not lower, or the topology does not fit its mesh.
-    """
-    import mercury as mc  # noqa: PLC0415 (loads the compiler)
-
-    chosen = any(call.name == "patch" for call in parse_recipe(schedule.recipe()))
-    if not chosen and schedule.program.name.startswith("attention"):
-        schedule = schedule.copy().patch("attention_*", "cudnn")
-    return mc.simulate(schedule, topology)
+    @property
+    def order(self) -> str:
+        """How well the orders agree, in words."""
+        if self.correlation is None:
+            return "rank correlation not defined: all are predicted, or measured, equal"
+        return f"rank correlation {self.correlation:.2f}"
 
 
 def agreement(predicted: Mapping[str, float], measured: Mapping[str, float]) -> Agreement:
@@ -97,13 +76,16 @@ def agreement(predicted: Mapping[str, float], measured: Mapping[str, float]) -> 
     )
 
 
-def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Give Spearman's rank correlation; equal values share their ranks.
+
+    None where all values of one are equal: they have no order to agree with.
 
     Examples
     --------
     >>> rank_correlation([1.0, 2.0, 3.0], [10.0, 30.0, 20.0])
     0.5
+    >>> rank_correlation([1.0, 1.0], [10.0, 30.0])
     """
     if len(one) != len(other) or len(one) < 2:
         raise BenchError(
@@ -113,14 +95,14 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
     centre = (len(one) - 1) / 2
     shared = sum((x - centre) * (y - centre) for x, y in zip(a, b, strict=True))
     own = sum((x - centre) ** 2 for x in a) * sum((y - centre) ** 2 for y in b)
-    return shared / own**0.5 if own else 0.0
+    return shared / own**0.5 if own else None
 
 
-def repeated_correlation(measured: Sequence[tuple[float, float, float]]) -> float:
+def repeated_correlation(measured: Sequence[tuple[float, float, float]]) -> float | None:
     """Give the rank correlation that measuring again would have with what was measured.
 
     No prediction can be asked for more. The median over repetitions that are drawn at random,
-    the same at each call, from normal numbers around each time.
+    the same at each call, from normal numbers around each time; None where all are equal.
 
     Parameters
     ----------
@@ -134,20 +116,19 @@ def repeated_correlation(measured: Sequence[tuple[float, float, float]]) -> floa
     """
     draw = random.Random(0)
     seen = [centre for centre, _, _ in measured]
-    return median(
-        [
-            rank_correlation(
-                [
-                    draw.gauss(centre, (high - low) / _INTERVAL)
-                    for centre, low, high in measured
-                ],
-                seen,
-            )
-            for _ in range(_REPETITIONS)
-        ]
-    )
+    drawn = [
+        rank_correlation(
+            [draw.gauss(centre, (high - low) / _INTERVAL) for centre, low, high in measured],
+            seen,
+        )
+        for _ in range(_REPETITIONS)
+    ]
+    found = [each for each in drawn if each is not None]
+    return median(found) if found else None
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
+    # Sums of the same times in another order are the same.
+    values = [float(f"{value:.{_DIGITS}g}") for value in values]
     ordered = sorted(values)
     return [ordered.index(v) + (ordered.count(v) - 1) / 2 for v in values]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..implementations import ON_GPUS
 from ..topology import Curve, KernelCurve, Link, Machine, Topology, load, write
 from .beside import measure_slowdowns
 from .cuda import Cuda
@@ -116,7 +117,10 @@ def topology_of(
     launch = _seconds(_only(kernels, "launch")[0])
     copies = _only(kernels, "copy")
     curves = {
-        name: kernel_curve(_only(kernels, name), _BLOCKS[name], facts.units, launch)
+        name: replace(
+            kernel_curve(_only(kernels, name), _BLOCKS[name], facts.units, launch),
+            library=ON_GPUS[name],
+        )
         for name in _BLOCKS
         if any(point.kernel == name for point in kernels)
     }

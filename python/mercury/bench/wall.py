@@ -13,7 +13,6 @@ from .cuda import Cuda
 from .errors import AbsentError, BenchError
 from .ours import OwnPlan, candidate, plans_of
 from .peers import peers_of
-from .predict import simulated
 from .problems import AttentionProblem
 from .processes import Processes, say
 from .table import markdown
@@ -81,6 +80,8 @@ def predict_walls(text: str, mesh: Mesh, topology: Topology, limit: int) -> Iter
     BenchError
         When it is no attention, or one step of it does not fit.
     """
+    from .. import simulate  # noqa: PLC0415 (loads the compiler)
+
     step = _step(text)
 
     @functools.cache
@@ -89,7 +90,7 @@ def predict_walls(text: str, mesh: Mesh, topology: Topology, limit: int) -> Iter
 
     @functools.cache
     def found(name: str, steps: int) -> Simulation:
-        return simulated(plans(steps)[name].schedule, topology)
+        return simulate(plans(steps)[name].schedule, topology)
 
     def peak(name: str, steps: int) -> int:
         return max(found(name, steps).peak_bytes)

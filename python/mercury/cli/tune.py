@@ -33,7 +33,8 @@ __all__ = ["tune"]
     "--at",
     "boundary",
     multiple=True,
-    help="Where a buffer lives outside: Q.sq=gpu, or K.sk=node+gpu. Once for each cut.",
+    help="Where a buffer lives outside: Q.sq=gpu, or K.sk=node+gpu. Once for each cut; where "
+    "a plan wants it, at no cost, when not given.",
 )
 @click.option("--memory", help="Limit of a rank, as 40GiB; the machine's when not given.")
 @click.option(

@@ -50,7 +50,10 @@ class Call:
         self.session.check()
         with self.session.guarded():
             self._context.run(
-                self.plan.entry, self._buffers, current_stream(self.session.device)
+                self.plan.entry,
+                self._buffers,
+                current_stream(self.session.device),
+                calls_back=self.plan.calls_back,
             )
         self._has_run = True
 
@@ -70,7 +73,9 @@ class Call:
             self()
             self.session.synchronize()
         with self.session.guarded():
-            made = self._context.capture(self.plan.entry, self._buffers)
+            made = self._context.capture(
+                self.plan.entry, self._buffers, calls_back=self.plan.calls_back
+            )
         return Graph(self, made)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..libraries import ABI_VERSION, find_nccl
 from . import native
 from .launch import DeviceKernel
 from .table import DeviceTable
+from .tensors import loaded_torch
 
 __all__ = ["Context"]
 
@@ -120,15 +120,24 @@ class Context:
 
     # -- runs -----------------------------------------------------------------
 
-    def run(self, entry: int, buffers: ctypes.Array[ctypes.c_void_p], stream: int) -> None:
+    def run(
+        self,
+        entry: int,
+        buffers: ctypes.Array[ctypes.c_void_p],
+        stream: int,
+        *,
+        calls_back: bool,
+    ) -> None:
         """Put a run into the lanes, after what ``stream`` holds."""
-        with self._torch_device(), self._memory():
+        with self._torch_device(), self._memory(calls_back):
             self._check(self._library.mercury_rt_cuda_run(self._handle, entry, buffers, stream))
 
-    def capture(self, entry: int, buffers: ctypes.Array[ctypes.c_void_p]) -> int:
+    def capture(
+        self, entry: int, buffers: ctypes.Array[ctypes.c_void_p], *, calls_back: bool
+    ) -> int:
         """Capture a run, and give the graph."""
         graph = ctypes.c_void_p()
-        with self._torch_device(), self._memory():
+        with self._torch_device(), self._memory(calls_back):
             self._check(
                 self._library.mercury_rt_cuda_capture(
                     self._handle, entry, buffers, ctypes.byref(graph)
@@ -173,25 +182,21 @@ class Context:
     # -- PyTorch --------------------------------------------------------------
 
     def _torch_device(self) -> contextlib.AbstractContextManager[Any]:
-        torch = self._torch()
+        torch = loaded_torch()
         found: contextlib.AbstractContextManager[Any] = (
             torch.cuda.device(self.device) if torch else contextlib.nullcontext()
         )
         return found
 
-    def _memory(self) -> contextlib.AbstractContextManager[Any]:
+    def _memory(self, calls_back: bool) -> contextlib.AbstractContextManager[Any]:
         """Let kernels take memory that lives as long as the context, as its graphs do."""
-        torch = self._torch()
+        torch = loaded_torch() if calls_back else None
         if torch is None or not hasattr(torch.cuda, "use_mem_pool"):
             return contextlib.nullcontext()
         if self._pool is None:
             self._pool = torch.cuda.MemPool()
         found: contextlib.AbstractContextManager[Any] = torch.cuda.use_mem_pool(self._pool)
         return found
-
-    def _torch(self) -> Any:
-        torch: Any = sys.modules.get("torch")
-        return torch if torch is not None and torch.cuda.is_available() else None
 
 
 def uses_expandable_segments() -> bool:

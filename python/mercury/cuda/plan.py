@@ -11,6 +11,7 @@ from ..dsl.mesh import Mesh
 from ..dsl.nodes import Buffer
 from ..dsl.program import Program
 from ..errors import RunError
+from ..implementations import implement
 from ..libraries import ABI_VERSION
 from ..runtime.compiled import Compiled, compile_for
 from ..runtime.events import Event
@@ -18,7 +19,7 @@ from ..runtime.layout import BufferLayout
 from ..runtime.plan import Plan
 from .call import Call
 from .context import uses_expandable_segments
-from .kernels import default_implementation
+from .kernels import default_library
 from .session import Session
 from .tensors import Shard, check_apart, empty, shard_of, torch_with_gpus
 
@@ -104,6 +105,11 @@ class CudaPlan:
     def sends(self) -> bool:
         """Whether it sends messages; reads of a peer's memory need no communicator."""
         return any(self.groups.values())
+
+    @cached_property
+    def calls_back(self) -> bool:
+        """Whether kernels by name, of a library or the user's, put work into its streams."""
+        return re.search(r"\bcommir\.launch .* impl\(", self.spmd) is not None
 
     @cached_property
     def reads(self) -> bool:
@@ -239,24 +245,5 @@ def compile_plan(
 
     with module.context:
         chosen = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
-        _choose(ir, chosen)
+    implement(chosen, default_library)
     return CudaPlan(compile_for(_TARGET, chosen, program, mesh, puts=puts))
-
-
-def _choose(ir: Any, module: Any) -> None:
-    """Name a library for each kernel that the schedule left open."""
-
-    def visit(op: Any) -> Any:
-        if op.name == "commir.kernel" and "impl" not in op.attributes:
-            kernel = ir.StringAttr(op.attributes["kernel"]).value
-            name = default_implementation(kernel, _dtype(op.operands[0].type))
-            if name is not None:
-                op.attributes["impl"] = ir.StringAttr.get(name)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-
-
-def _dtype(tile: Any) -> str:
-    found = re.search(r"\b(bf16|f16|f32|f64)>$", str(tile))
-    return found[1] if found else ""

@@ -6,8 +6,7 @@ import os
 import socket
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -99,6 +98,7 @@ class Session:
         self._contexts: list[Context] = []
         self._of_plan: dict[str, Context] = {}
         self._problem = ""
+        self._guard = _Guard(self)
         self._closed = False
         # Ranks of one host see each other's memory.
         self._hosts = self._agree("host", _host())
@@ -175,14 +175,13 @@ class Session:
                 f"the session failed before: {self._problem}; close it and open another one"
             )
 
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
+    def guarded(self) -> _Guard:
         """Take no more work after an error in what is done within."""
-        try:
-            yield
-        except RunError as error:
-            self._problem = self._problem or error.message
-            raise
+        return self._guard
+
+    def fail(self, error: RunError) -> None:
+        """Take no more work, because of an error."""
+        self._problem = self._problem or error.message
 
     def context(self, plan: CudaPlan) -> Context:
         """Give a context that a plan can run in; the first time all ranks ask together.
@@ -335,6 +334,25 @@ class Session:
             rest = tuple((name, where) for name, where in at.items() if name != level)
             groups.setdefault(rest, set()).add(host)
         return all(len(hosts) == 1 for hosts in groups.values())
+
+
+class _Guard:
+    """One for all calls, of which each microsecond counts."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, RunError):
+            self._session.fail(error)
 
 
 def _group(mesh: Mesh, named: str) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from ..runtime.kernel_abi import Arguments, Entry, make_entry
 from ..runtime.kernels import check_kernels
 from .kernels import KERNELS
 from .launch import DeviceKernel, launch_of
+from .tensors import loaded_torch
 
 __all__ = ["DeviceTable"]
 
@@ -66,8 +66,8 @@ class DeviceTable:
 
     def _current(self, stream: int) -> contextlib.AbstractContextManager[Any]:
         """Make a stream PyTorch's current one, where there is PyTorch and it has a GPU."""
-        torch: Any = sys.modules.get("torch")
-        if torch is None or not torch.cuda.is_available():
+        torch = loaded_torch()
+        if torch is None:
             return contextlib.nullcontext()
         if stream not in self._streams:
             self._streams[stream] = torch.cuda.ExternalStream(

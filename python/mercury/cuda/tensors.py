@@ -17,6 +17,7 @@ __all__ = [
     "check_apart",
     "current_stream",
     "empty",
+    "loaded_torch",
     "shard_of",
     "torch_with_gpus",
 ]
@@ -153,10 +154,23 @@ def empty(buffer: Buffer, shape: tuple[int, ...], device: int) -> Any:
 
 def current_stream(device: int) -> int:
     """Give PyTorch's current stream, or the default one where there is no PyTorch."""
+    torch = loaded_torch()
+    return 0 if torch is None else int(torch.cuda.current_stream(device).cuda_stream)
+
+
+_usable: Any = None
+
+
+def loaded_torch() -> Any:
+    """Give PyTorch if it is imported and has a GPU, which every call asks again."""
+    global _usable  # noqa: PLW0603 (what was found stays true)
     torch: Any = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        return 0
-    return int(torch.cuda.current_stream(device).cuda_stream)
+    if torch is None or torch is _usable:
+        return torch
+    if not torch.cuda.is_available():
+        return None
+    _usable = torch
+    return torch
 
 
 @dataclass(frozen=True, kw_only=True)

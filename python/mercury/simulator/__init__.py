@@ -2,7 +2,7 @@
 
 from .machine import to_json
 from .result import Simulation, Span
-from .simulate import SimulationError, Workload, simulate, simulate_module
+from .simulate import SimulationError, Workload, for_machine, simulate, simulate_module
 from .trace import to_chrome
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "SimulationError",
     "Span",
     "Workload",
+    "for_machine",
     "simulate",
     "simulate_module",
     "to_chrome",

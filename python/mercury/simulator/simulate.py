@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dsl.mesh import Mesh
 from ..errors import CompileError, MercuryError
+from ..implementations import implement
 from ..runtime.dtypes import storage
 from ..runtime.lowering import lower
 from ..schedule import Schedule
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..runtime.layout import BufferLayout
     from ..runtime.plan import Plan
 
-__all__ = ["SimulationError", "Workload", "simulate", "simulate_module"]
+__all__ = ["SimulationError", "Workload", "for_machine", "simulate", "simulate_module"]
 
 
 class SimulationError(MercuryError):
@@ -44,7 +45,9 @@ def simulate(
     Parameters
     ----------
     plan
-        What `Schedule.compile` gave, for any target, or a schedule.
+        What `Schedule.compile` gave, for any target, with the kernels that it has; or a
+        schedule, whose kernels are those of the machine's libraries where it names some and
+        the schedule patches none, as ``compile("cuda")`` takes them there.
     topology
         The machine: a preset as ``"h100-8x2"``, a file, or a `Topology`.
     puts
@@ -75,7 +78,8 @@ def simulate(
     """
     machine = topology if isinstance(topology, Topology) else load(topology)
     if isinstance(plan, Schedule):
-        made = lower(plan.module, plan.program, plan.mesh, plan.group(puts))
+        scheduled = for_machine(plan.module, machine)
+        made = lower(scheduled, plan.program, plan.mesh, plan.group(puts))
         module, layouts, mesh = made.module, list(made.layouts.values()), plan.mesh
     elif puts:
         raise SimulationError("a plan goes as it was compiled; compile the schedule with puts")
@@ -84,6 +88,23 @@ def simulate(
         layouts = [plan.layout(buffer.name) for buffer in plan.program.buffers]
     names = [layout.buffer.name for layout in layouts]
     return simulate_module(module, mesh, machine, names, _shards(layouts, mesh))
+
+
+def for_machine(scheduled: Any, topology: Topology) -> Any:
+    """Give the scheduled module that a machine runs: by its libraries, where it has them.
+
+    Parameters
+    ----------
+    scheduled
+        An ``mlir.ir.Module``, which is not changed; what it patches stays.
+    topology
+        The machine; see `KernelCurve.library`.
+    """
+    from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
+
+    module = _mercury.clone(scheduled)
+    implement(module, lambda kernel: topology.machine.kernel(kernel).library)
+    return module
 
 
 def simulate_module(

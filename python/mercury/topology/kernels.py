@@ -54,6 +54,9 @@ class KernelCurve:
         Of the rate, what is left when a mask cuts blocks.
     error
         A measurement may be off by so much of the time.
+    library
+        Whose kernel it is, as ``"cudnn"``: plans for the machine call it. Empty where plans
+        take the kernel that Mercury generates.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class KernelCurve:
     overhead: float = 0.0
     masked: float = 1.0
     error: float = 0.25
+    library: str = ""
 
     def rate(self, flops: float) -> float:
         """Give the flops per second of full waves, between points by the log of the work."""

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from ..implementations import LIBRARIES
 from .errors import TopologyError
 from .fields import SCHEMA, Fields
 from .kernels import KernelCurve
@@ -137,6 +138,7 @@ def _kernel(fields: Fields) -> KernelCurve:
         overhead=fields.number("overhead_us", "microseconds", default=0.0) / _MICRO,
         masked=fields.number("masked", "", default=1.0, least=0.01, most=1.0),
         error=fields.number("error", "", default=0.25, most=1.0),
+        library=fields.word("library", LIBRARIES, ""),
     )
     fields.done()
     return curve

@@ -18,6 +18,7 @@ __all__ = [
     "Spread",
     "arrangements",
     "growing_sizes",
+    "owners_of",
 ]
 
 
@@ -59,7 +60,8 @@ class Arrangement:
     order
         The loops that take time, outermost first, as (axis, number of the entry).
     in_slices
-        Whether the outermost repeats a ring for one slice of its buffers after another.
+        Whether the outermost walks slices: it repeats a ring for one after another, or what
+        other ranks own of each is exchanged.
     """
 
     owners: dict[str, str]
@@ -97,7 +99,7 @@ def arrangements(
         ring over one level: each part of a buffer lies together, and is read meanwhile.
     """
     sizes = {level: size for level, size in mesh.levels if size > 1}
-    for owners in _owners(facts, sizes):
+    for owners in owners_of(facts, sizes):
         for rings in _rings(facts, owners, sizes):
             for entries in _interleavings(facts, owners, rings, sizes):
                 for blocked in _blocked(facts, entries, blocks):
@@ -107,7 +109,8 @@ def arrangements(
                     yield from _sliced(facts, owners, entries, slices)
 
 
-def _owners(facts: Facts, sizes: Mapping[str, int]) -> Iterator[dict[str, str]]:
+def owners_of(facts: Facts, sizes: Mapping[str, int]) -> Iterator[dict[str, str]]:
+    """Enumerate which axis each level spreads: any that is long enough."""
     found = False
     for choice in product(facts.extents, repeat=len(sizes)):
         owners = dict(zip(sizes, choice, strict=True))

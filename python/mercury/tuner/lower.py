@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import CompileError
-from ..simulator import Workload
+from ..simulator import Workload, for_machine
+from ..topology import Topology
 from .memory import boundary_bytes
 from .space import Candidate
 
@@ -46,8 +47,15 @@ class Lowered:
         return Workload(self.module, schedule.mesh, names)
 
 
-def lower(candidate: Candidate) -> Lowered:
+def lower(candidate: Candidate, topology: Topology | None = None) -> Lowered:
     """Lower a candidate to its SPMD function.
+
+    Parameters
+    ----------
+    candidate
+        What to lower.
+    topology
+        The machine whose libraries run the kernels; generated ones when not given.
 
     Raises
     ------
@@ -56,7 +64,8 @@ def lower(candidate: Candidate) -> Lowered:
     """
     from .._mlir._mlir_libs import _mercury  # noqa: PLC0415 (no work at import)
 
-    lowered = _mercury.clone(candidate.schedule.module)
+    module = candidate.schedule.module
+    lowered = _mercury.clone(module) if topology is None else for_machine(module, topology)
     # The last pass proves the plan, and a plan that is chosen is lowered again with all that
     # checks the compiler itself.
     done, diagnostics, _ = _mercury.run_pipeline(

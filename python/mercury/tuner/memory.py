@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dsl.nodes import Buffer
 from .placed import Cut
-from .space import Candidate
 from .widths import DTYPE_BYTES
+
+if TYPE_CHECKING:
+    from .space import Candidate
 
 __all__ = ["boundary_bytes", "shard_intervals", "shard_lengths"]
 

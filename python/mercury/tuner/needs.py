@@ -46,6 +46,12 @@ def needs(placed: Placed) -> list[Need]:
     found: dict[Need, None] = {}
     taken = frozenset({"peer-access", "copy-engine"})
     for nest in placed.nests:
+        if placed.slices(nest) is not None:
+            found |= dict.fromkeys(
+                Need(level=level, transport="pull", capabilities=taken)
+                for buffer in placed.inside
+                for level in placed.exchanged(buffer)
+            )
         for loop in nest:
             if loop.shift is None:
                 continue

@@ -136,6 +136,25 @@ class Placed:
             )
         )
 
+    def slices(self, nest: tuple[Loop, ...]) -> Loop | None:
+        """Give the loop whose slices are exchanged: its steps overlap, and it is no ring."""
+        walking = (loop for loop in nest if loop.name in self.overlaps and loop.shift is None)
+        return next(walking, None)
+
+    def exchanged(self, buffer: str) -> tuple[str, ...]:
+        """Give the levels over whose ranks a buffer is laid out anew around the loops.
+
+        They are those that cut an axis of it where it comes from, and not where it goes.
+        """
+        source, goal = self.boundary[buffer], self.inside[buffer]
+        if buffer not in self.inputs:
+            source, goal = goal, source
+        kept = {(cut.axis, level) for cut in goal for level in cut.levels}
+        moves = {
+            level for cut in source for level in cut.levels if (cut.axis, level) not in kept
+        }
+        return tuple(level for level, size in self.levels if size != 1 and level in moves)
+
     def moved(self, loop: Loop) -> dict[str, tuple[str, ...]]:
         """Give the buffers that a shifted loop makes move, each with the levels.
 

@@ -21,6 +21,7 @@ __all__ = [
     "place_calls",
     "placements",
     "walked",
+    "whole",
 ]
 
 # What a group does on a level: nothing to choose, moved by a ring, whole, or cut along an
@@ -61,6 +62,14 @@ def placements(
         moved = [any(own[number] == MOVES for own in places) for number in range(len(levels))]
         if all(some or rings[level] is None for some, level in zip(moved, levels, strict=True)):
             yield places
+
+
+def whole(facts: Facts, arrangement: Arrangement) -> Places:
+    """Give the places of groups that live whole wherever the loops do not say."""
+    return tuple(
+        tuple(_options(group, owner, None, 1)[0] for owner in arrangement.owners.values())
+        for group in facts.groups
+    )
 
 
 def _options(group: Group, owner: str, ring: str | None, size: int) -> list[str]:

@@ -318,6 +318,12 @@ class TuneResult:
         elif self.plain.fingerprint == self.chosen.fingerprint:
             lines.append("plain library calls are the fastest here")
         lines += self._agreement()
+        own = any(buffer.cut is not None for buffer in self.program.buffers)
+        if self.mesh.size > 1 and not self.boundary and not own:
+            lines.append(
+                "buffers lie where each plan wants them, and to bring them there costs "
+                "nothing: no boundary was given"
+            )
         if self.links:
             lines.append(f"assumes: {self.assumptions(self.chosen)}")
         lacking, refused = sum(counts.lacking.values()), sum(counts.refused.values())
@@ -353,9 +359,8 @@ class TuneResult:
         foretold = {e.recipe: e.costs.latency for e in self.plans}
         found = agreement(foretold, timed)
         return [
-            f"predicted against measured: {found.plans} plans, rank correlation "
-            f"{found.correlation:.2f}, first choice {found.regret:.1%} slower than the best, "
-            f"off by {found.off_by:.0%}"
+            f"predicted against measured: {found.plans} plans, {found.order}, "
+            f"first choice {found.regret:.1%} slower than the best, off by {found.off_by:.0%}"
         ]
 
     def __str__(self) -> str:

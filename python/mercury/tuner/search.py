@@ -20,6 +20,7 @@ from .lower import Lowered, lower
 from .memory import boundary_bytes
 from .needs import missing
 from .pareto import pareto
+from .placed import read_placed
 from .progress import Report
 from .quantity import format_seconds
 from .result import Choice, Counts
@@ -174,7 +175,7 @@ class Search:
                 return {"too large": outside}
             if self.bound is not None and self._gains_too_little(candidate, self.bound):
                 return {"pruned": outside}
-            lowered = lower(candidate)
+            lowered = lower(candidate, self.topology)
             if lowered.peak_bytes > self.memory:
                 return {"too large": lowered.peak_bytes}
             if self.bound is not None and self._is_beaten(lowered, self.bound):
@@ -203,11 +204,12 @@ class Search:
         """Whether a plan is beaten that merges at the end, by what is known of its eager twin.
 
         Deferring takes away merges at the most, and moves the same at the same times; and it
-        needs no less memory, as partial results wait. So it is not even lowered where the
-        eager plan without its merges would still be beaten.
+        needs no less memory, as partial results wait, unless in a narrow type. So it is not
+        even lowered where the eager plan without its merges would still be beaten.
         """
         eager = self._eager.get(candidate.eager)
-        if eager is None or is_plain(candidate.placed):
+        narrow = any(partial for _, partial in candidate.placed.deferred)
+        if eager is None or narrow or is_plain(candidate.placed):
             return False
         kernels = bound.of(candidate, self.topology).compute
         merges = max(0.0, eager.costs.compute - kernels)
@@ -287,7 +289,6 @@ class Search:
         return pareto(choices, lambda each: each.values, _SLACK)
 
     def _try_best(self) -> None:
-        program = shrink(self.space.program, self.space.mesh.size)
         for number in range(_TRIALS + self._top):
             open_ = [each for each in self.finalists() if not self.is_right(each)]
             # The first ones, which a result always names, are tried even when it is late.
@@ -298,17 +299,22 @@ class Search:
             name = f"trial {choice.fingerprint}"
             outcome = self._saved.get(name)
             if outcome is None:
-                outcome = self._trial(program, choice)
+                outcome = self._trial(choice)
                 self._keep(name, outcome)
             if outcome == "right":
                 self._right.add(choice.fingerprint)
             else:
                 self._failed[choice.recipe] = outcome
 
-    def _trial(self, program: Any, choice: Choice) -> str:
+    def _trial(self, choice: Choice) -> str:
         """Run a plan on the embedded ranks; the reason when it is not right."""
+        space = self.space
         try:
-            schedule = Schedule(program, self.space.mesh, self.space.boundary)
+            whole = Schedule(space.program, space.mesh, space.boundary).apply(choice.recipe)
+            sized = read_placed(whole).layouts.items()
+            kept = {axis for axis, layout in sized if layout.startswith("bounds")}
+            program = shrink(space.program, space.mesh.size, kept)
+            schedule = Schedule(program, space.mesh, space.boundary)
             outcome = trial(schedule.apply(choice.recipe).compile())
         except MercuryError as error:
             return f"a trial on embedded ranks failed: {error.message}"

@@ -12,7 +12,7 @@ __all__ = ["is_plain", "sentence"]
 def is_plain(placed: Placed) -> bool:
     """Whether nothing moves but by collectives before and after the loops."""
     staggered = any(loop.shift is not None for nest in placed.nests for loop in nest)
-    return not staggered and not any(placed.broadcast.values())
+    return not (staggered or placed.overlaps or any(placed.broadcast.values()))
 
 
 def sentence(placed: Placed) -> str:
@@ -31,8 +31,15 @@ def sentence(placed: Placed) -> str:
         names = [name for name, own in placed.deferred if own == partial]
         kept = f", kept as {partial} until then" if partial else ""
         said.append(f"partial {_and(names)} are merged once at the end{kept}")
-    if placed.overlaps:
-        said.append(f"the steps of {_and(sorted(placed.overlaps))} run beside each other")
+    for nest in placed.nests:
+        slices = placed.slices(nest)
+        for loop in nest:
+            if loop is slices:
+                said.append(
+                    f"slices of {_and(loop.axes)} are exchanged under the work on others"
+                )
+            elif loop.name in placed.overlaps:
+                said.append(f"the steps of {loop.name} run beside each other")
     said += _rest(placed)
     return "; ".join(said)
 

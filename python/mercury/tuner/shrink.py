@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from dataclasses import replace
 from math import lcm, prod
 
@@ -14,7 +15,7 @@ __all__ = ["shrink"]
 _SMALL = 1 << 22  # iterations that run in well under a second
 
 
-def shrink(program: Program, ranks: int) -> Program:
+def shrink(program: Program, ranks: int, kept: Collection[str] = ()) -> Program:
     """Give a program with shorter axes, when the whole one is too much for a trial.
 
     Names, masks and layouts stay, so schedules of one apply to the other. Axes keep more
@@ -27,10 +28,12 @@ def shrink(program: Program, ranks: int) -> Program:
         Any program.
     ranks
         Of the mesh.
+    kept
+        Axes that keep their length: those that a schedule cuts into parts of given sizes.
     """
     if prod(axis.extent for axis in program.axes) * _width(program) <= _SMALL:
         return program
-    return _Copy(program, ranks).program()
+    return _Copy(program, ranks, kept).program()
 
 
 def _width(program: Program) -> int:
@@ -42,7 +45,7 @@ def _width(program: Program) -> int:
 class _Copy:
     """Copies a program with other axes; what refers to one another still does."""
 
-    def __init__(self, program: Program, ranks: int) -> None:
+    def __init__(self, program: Program, ranks: int, own: Collection[str]) -> None:
         self._program = program
         self._axes: dict[Axis, Axis] = {}
         for axis in program.axes:
@@ -56,7 +59,7 @@ class _Copy:
             )
             # Twice the ranks and half a rank more: some shards are longer than others.
             wanted = unit * (2 * ranks + ranks // 2) if unit == 1 else unit * 2 * ranks
-            kept = axis.layout.startswith("bounds")
+            kept = axis.layout.startswith("bounds") or axis.name in own
             extent = axis.extent if kept else min(axis.extent, wanted)
             self._axes[axis] = replace(axis, extent=extent)
         self._buffers: dict[Buffer, Buffer] = {}

@@ -20,9 +20,8 @@ Some schedules are legal and not here, each because another one is as good on an
 - a ring in slices of its buffers that cannot read the next one meanwhile, as one that sends,
   one of several, or in chunks, or whose slices do not lie together;
 - panels of what one loop alone needs: a ring brings that as well;
-- a merge that waits where it can gain nothing; see `mercury.tuner.deferral`.
-
-Exchanges in slices, under the work on others, are not here yet.
+- a merge that waits where it can gain nothing; see `mercury.tuner.deferral`;
+- exchanges in slices where they can gain nothing; see `mercury.tuner.exchange`.
 
 Options leave out more, by default: loops of blocks inside a rank, other implementations of
 kernels, partial results that are rounded while they wait or move, K rotating while V is
@@ -41,13 +40,15 @@ from ..dsl.program import Boundary
 from ..errors import ScheduleError
 from ..schedule import Schedule
 from ..schedule.recipe import Call
-from .arrangement import arrangements
+from .arrangement import Arrangement, arrangements
 from .canonical import family, fingerprint
 from .deferral import deferrals
+from .exchange import exchanges, is_exchanged
 from .facts import Facts
 from .overlap import overlaps
 from .placed import Placed, read_placed
-from .placement import Style, operands, place_calls, placements, walked
+from .placement import Style, operands, place_calls, placements, walked, whole
+from .quantity import TuneError
 from .script import apply
 from .steps import loop_calls, ring_calls
 
@@ -79,7 +80,9 @@ class SpaceOptions:
     slices
         Numbers of parts that divide the axis which all buffers begin with: a ring that pulls
         is repeated for each, and reads the next one meanwhile. Each number is tried with equal
-        parts, and with growing ones, the first of which is there soon.
+        parts, and with growing ones, the first of which is there soon. Where buffers live
+        elsewhere outside of the loops, slices of any axis that all of them have are exchanged,
+        also with a half slice at either end.
     overlap
         Whether steps may compute beside each other, which is something on GPUs alone.
     implementations
@@ -97,6 +100,13 @@ class SpaceOptions:
     overlap: bool = False
     implementations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untied: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_levels < 1:
+            raise TuneError(f"a mesh has at least one level, got max_levels={self.max_levels}")
+        for name, parts in (("blocks", self.blocks), ("slices", self.slices)):
+            if any(number < 2 for number in parts):
+                raise TuneError(f"{name} are numbers of 2 parts or more, got {list(parts)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +230,9 @@ class Space:
                 for made in (eager, *self._deferred(schedule, placed, links, found)):
                     yield made
                     yield from self._overlapped(made, links)
+            for schedule, placed in self._exchanged(facts, base, splits):
+                found = fingerprint(placed, links)
+                yield Candidate(schedule=schedule, placed=placed, fingerprint=found)
 
     def fingerprint(self, schedule: Schedule) -> str:
         """Give the fingerprint that a schedule of this program and mesh has in the space."""
@@ -298,6 +311,43 @@ class Space:
                     whole = all(each.style.chunks == 1 for each in how)
                     if panels != where and whole and not arrangement.in_slices:
                         yield from self._finished(arranged, [*panels, *rings])
+
+    def _exchanged(
+        self, facts: Facts, base: Schedule, splits: Sequence[Call]
+    ) -> Iterator[tuple[Schedule, Placed]]:
+        """Give the schedules that exchange slices of what they need and make."""
+        before = read_placed(base)
+        nests = before.nests
+        outside = {cut.axis for cuts in before.boundary.values() for cut in cuts}
+        if len(nests) != 1 or not outside:
+            return
+        for arrangement in exchanges(facts, base.mesh, self.options.slices):
+            if any(self._is_one_level(arrangement, call) for call in splits):
+                continue
+            ((axis, _),) = arrangement.order
+            if axis in outside:
+                continue
+            calls, _ = loop_calls(nests, arrangement, dict(base.mesh.levels))
+            where = place_calls(facts, arrangement, whole(facts, arrangement))
+            try:
+                plain = apply(base, [*calls, *where])
+            except ScheduleError as error:
+                self.illegal[error.message] += 1
+                continue
+            placed = read_placed(plain)
+            slices = placed.walker(placed.nests[0], axis)
+            assert slices is not None
+            if is_exchanged(self.program, placed, slices):
+                overlap = Call(name="overlap", args=[slices.name])
+                for schedule in self._finished(plain, [overlap]):
+                    yield schedule, read_placed(schedule)
+
+    @staticmethod
+    def _is_one_level(arrangement: Arrangement, split: Call) -> bool:
+        """Whether all parts of a level spread one axis, and so are that level again."""
+        _, into = split.args
+        assert isinstance(into, dict)
+        return len({arrangement.owners.get(level) for level in into}) == 1
 
     def _deferred(
         self, schedule: Schedule, placed: Placed, links: Mapping[str, str], eager: str

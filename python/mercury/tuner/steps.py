@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ..schedule.recipe import Call, Value
-from .arrangement import Arrangement, Entry, Ring, Spread, parts_of
+from .arrangement import Arrangement, Block, Entry, Ring, Spread, parts_of
 from .placed import Loop
 from .placement import Operands
 
@@ -58,19 +59,10 @@ def loop_calls(
             units = _units(axis, arrangement, set(base))
             for number, unit in enumerate(units):
                 name = left
-                if number + 1 < len(units):
-                    parts = 1
-                    for entry in unit.entries:
-                        parts *= parts_of(entry, sizes)
-                    calls.append(Call(name="tile", args=[left, parts]))
+                # A block at the end walks its parts; what is left is whole.
+                if number + 1 < len(units) or isinstance(unit.entries[0], Block):
+                    calls.append(Call(name="tile", args=[left, _parts(unit, sizes)]))
                     name, left = f"{left}_outer", f"{left}_inner"
-                elif not isinstance(unit.entries[0], Spread | Ring):
-                    # A block at the end walks its parts; what is left is whole.
-                    block = unit.entries[0]
-                    calls.append(
-                        Call(name="tile", args=[left, list(block.sizes) or block.parts])
-                    )
-                    name = f"{left}_outer"
                 natural.append(name)
                 names |= {(axis, at): name for at in unit.numbers}
                 levels: list[Value] = [
@@ -102,6 +94,14 @@ def _units(axis: str, arrangement: Arrangement, axes: set[str]) -> list[_Unit]:
         else:
             units.append(_Unit(axis=axis, numbers=(number,), entries=(entry,)))
     return units
+
+
+def _parts(unit: _Unit, sizes: Mapping[str, int]) -> Value:
+    """Give the number of parts of a loop, or their sizes."""
+    first = unit.entries[0]
+    if isinstance(first, Block) and first.sizes:
+        return list(first.sizes)
+    return prod(parts_of(entry, sizes) for entry in unit.entries)
 
 
 def _order(

@@ -118,18 +118,23 @@ class _Buffer:
         inside = _places(self.placed.inside[self.buffer.name], self.sizes)
         before, after = (inside, outside) if self.buffer.output else (outside, inside)
         now = dict(before)
+        in_slices = [loop for nest in self.placed.nests if (loop := self.placed.slices(nest))]
+        slices = prod(loop.parts for loop in in_slices)
+        way = "pull" if in_slices else "collective"
         for level, size in self.sizes.items():
             if before.get(level) == after.get(level):
                 continue
             held = self.bytes(_factors(now))
             if after.get(level) is None:
                 del now[level]
-                yield self._transfer("R7", level, "collective", held, size - 1, False)
+                count = slices * (size - 1)
+                yield self._transfer("R7", level, way, held / slices, count, bool(in_slices))
             elif before.get(level) is None:
                 now[level] = after[level]  # a slice of what is there
             else:
                 now[level] = after[level]
-                yield self._transfer("R7", level, "collective", held / size, size - 1, False)
+                part, count = held / size / slices, slices * (size - 1)
+                yield self._transfer("R7", level, way, part, count, bool(in_slices))
 
     # -- R2, R3, R9 -----------------------------------------------------------
 

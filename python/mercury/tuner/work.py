@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from ..dsl.nodes import Dim, Kernel, Store, Tile
 from ..topology import KernelCurve, Machine, Work
 from .memory import shard_intervals, shard_lengths
 from .placed import Loop, Placed
-from .space import Candidate
 from .widths import DTYPE_BYTES
+
+if TYPE_CHECKING:
+    from .space import Candidate
 
 __all__ = ["is_masked", "least_compute_seconds", "visible_share"]
 
@@ -63,12 +66,15 @@ class _Tiles:
         )
         for axis, over in levels.items():
             extent = placed.extents[axis]
-            lengths = shard_lengths(placed.levels, over, extent, 1, placed.layouts[axis])
+            # Ranks have equal shares of each of a tile's parts, whatever sizes these have.
+            layout = placed.layouts[axis]
+            shares = "block" if parts[axis] > 1 and layout.startswith("bounds") else layout
+            lengths = shard_lengths(placed.levels, over, extent, 1, shares)
             most = int(lengths.max(initial=0))
             # All parts of all shards are alike when their number divides the axis.
             shards = prod(placed.size(level) for level in over)
             self.even &= extent % (shards * parts[axis]) == 0
-            self.even &= placed.layouts[axis] == "block"
+            self.even &= layout == "block"
             self.extents[axis] = most / parts[axis]
 
     def dim(self, dim: Dim) -> float:

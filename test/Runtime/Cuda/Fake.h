@@ -30,6 +30,9 @@ void fake_cuda_set_free_bytes(int64_t bytes);
 /// `result` and does nothing.
 void fake_cuda_fail(const char *function, int nth, int result);
 
+/// How often a function was called in this process.
+int64_t fake_cuda_count_calls(const char *function);
+
 /// From now on messages never end, and their communicator tells all its ranks
 /// of this error. 0 mends it.
 void fake_nccl_break(int result);
@@ -93,8 +96,19 @@ using Work = std::function<bool()>;
 using MakeWork = std::function<Work()>;
 
 Result enqueue(Stream stream, MakeWork make);
-/// Whether this call of a function is to fail, and how.
+/// Work that is done in one go.
+Result enqueueSimple(Stream stream, std::function<void()> body);
+/// Counts a call of a function. Whether it is to fail, and how.
 Result failPoint(const char *function);
+/// In a function of the driver: counts the call, and ends it if it is to fail.
+#define FAIL_POINT()                                                           \
+  if (Result result_ = failPoint(__func__))                                    \
+  return result_
+
+/// The streams and events that there are.
+int64_t countStreams();
+
+inline char *at(DevicePtr address) { return reinterpret_cast<char *>(address); }
 } // namespace fake
 #endif
 

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Memory, streams, events, modules; FakeGraph.h has the captures.
+// Devices and their memory, and how often each function is called. Streams are
+// in FakeStreams.cpp, kernels in FakeKernels.cpp, captures in FakeDevice.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +21,6 @@
 using namespace fake;
 
 namespace {
-struct Kernel {
-  int arguments;
-  void (*body)(void **arguments);
-};
 struct FailPoint {
   int left, result;
 };
@@ -31,11 +28,11 @@ struct FailPoint {
 /// All that is not a device's, under one lock.
 struct Process {
   std::mutex mutex;
-  std::map<std::string, Kernel> kernels;
+  std::map<std::string, int64_t> calls;
   std::map<std::string, FailPoint> failPoints;
   std::map<DevicePtr, Shared> mappings;
   std::set<uint64_t> shared; // the numbers of allocations
-  int64_t ownMappings = 0, events = 0, streams = 0;
+  int64_t ownMappings = 0;
   int version = 13000;
   int64_t freeBytes = int64_t(64) << 30;
 };
@@ -48,6 +45,7 @@ static Process &process() {
 
 Result fake::failPoint(const char *function) {
   std::lock_guard lock(process().mutex);
+  ++process().calls[function];
   auto found = process().failPoints.find(function);
   if (found == process().failPoints.end() || --found->second.left > 0)
     return kSuccess;
@@ -56,36 +54,11 @@ Result fake::failPoint(const char *function) {
   return result;
 }
 
-#define FAIL_POINT()                                                           \
-  if (Result result_ = failPoint(__func__))                                    \
-  return result_
-
-static char *at(DevicePtr address) { return reinterpret_cast<char *>(address); }
-
-/// Work that is done in one go.
-static Result enqueueSimple(Stream stream, std::function<void()> body) {
-  return enqueue(stream, [body]() -> Work {
-    return [body] {
-      body();
-      return true;
-    };
-  });
-}
-
 thread_local DeviceThread *fake::current;
-
-void fake_cuda_call(void *stream, std::function<void()> body) {
-  enqueueSimple(orDefault(static_cast<Stream>(stream), current),
-                std::move(body));
-}
 
 extern "C" {
 Result cuMemAlloc_v2(DevicePtr *address, size_t bytes);
 Result cuMemFree_v2(DevicePtr address);
-
-void fake_cuda_enqueue(void *stream, void (*body)(void *data), void *data) {
-  fake_cuda_call(stream, [=] { body(data); });
-}
 
 void fake_cuda_set_version(int version) { process().version = version; }
 void fake_cuda_set_free_bytes(int64_t bytes) { process().freeBytes = bytes; }
@@ -93,26 +66,18 @@ void fake_cuda_fail(const char *function, int nth, int result) {
   std::lock_guard lock(process().mutex);
   process().failPoints[function] = {nth, result};
 }
+int64_t fake_cuda_count_calls(const char *function) {
+  std::lock_guard lock(process().mutex);
+  return process().calls[function];
+}
 void fake_cuda_set_delay(int device, int max_us) {
   DeviceThread::get(device).maxDelayUs = max_us;
-}
-void fake_cuda_define(const char *name, int arguments,
-                      void (*kernel)(void **arguments)) {
-  std::lock_guard lock(process().mutex);
-  process().kernels[name] = {arguments, kernel};
 }
 int fake_cuda_allocate(void **memory, uint64_t bytes) {
   DevicePtr address = 0;
   Result result = cuMemAlloc_v2(&address, bytes);
   *memory = at(address);
   return result;
-}
-void *fake_cuda_stream(int device) {
-  return DeviceThread::get(device).makeStream();
-}
-void fake_cuda_drain(void *stream) {
-  Stream drained = orDefault(static_cast<Stream>(stream), current);
-  drained->device->drain(drained);
 }
 void fake_cuda_free(void *memory) {
   cuMemFree_v2(reinterpret_cast<DevicePtr>(memory));
@@ -129,7 +94,7 @@ int fake_cuda_is_shared(const void *memory) {
 int64_t fake_cuda_count_objects(void) {
   std::lock_guard lock(process().mutex);
   return countAllocations() + process().mappings.size() +
-         process().ownMappings + process().streams + process().events;
+         process().ownMappings + countStreams();
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,6 +138,7 @@ Result cuDevicePrimaryCtxRetain(Context *context, Device device) {
 }
 Result cuDevicePrimaryCtxRelease_v2(Device) { return kSuccess; }
 Result cuCtxSetCurrent(Context context) {
+  FAIL_POINT();
   current = reinterpret_cast<DeviceThread *>(context);
   return kSuccess;
 }
@@ -203,6 +169,7 @@ Result cuMemFree_v2(DevicePtr address) {
 }
 Result cuMemGetAddressRange_v2(DevicePtr *base, size_t *bytes,
                                DevicePtr address) {
+  FAIL_POINT();
   Shared shared;
   uint64_t number;
   if (!find(address, shared, number))
@@ -212,6 +179,7 @@ Result cuMemGetAddressRange_v2(DevicePtr *base, size_t *bytes,
   return kSuccess;
 }
 Result cuPointerGetAttribute(void *value, int attribute, DevicePtr address) {
+  FAIL_POINT();
   Shared shared;
   uint64_t number;
   if (attribute != kPointerAttributeBufferId || !find(address, shared, number))
@@ -261,189 +229,6 @@ Result cuIpcCloseMemHandle(DevicePtr address) {
   unmap(at(address), found->second);
   process().mappings.erase(found);
   return kSuccess;
-}
-
-Result cuMemsetD8Async(DevicePtr address, unsigned char value, size_t count,
-                       Stream stream) {
-  FAIL_POINT();
-  return enqueueSimple(stream, [=] { std::memset(at(address), value, count); });
-}
-Result cuMemsetD32Async(DevicePtr address, unsigned value, size_t count,
-                        Stream stream) {
-  FAIL_POINT();
-  return enqueueSimple(stream, [=] {
-    for (size_t i = 0; i < count; ++i)
-      __atomic_store_n(reinterpret_cast<unsigned *>(at(address)) + i, value,
-                       __ATOMIC_RELEASE);
-  });
-}
-Result cuMemcpyDtoDAsync_v2(DevicePtr dst, DevicePtr src, size_t bytes,
-                            Stream stream) {
-  FAIL_POINT();
-  return enqueueSimple(stream, [=] { std::memcpy(at(dst), at(src), bytes); });
-}
-Result cuMemcpyDtoHAsync_v2(void *dst, DevicePtr src, size_t bytes,
-                            Stream stream) {
-  return enqueueSimple(stream, [=] {
-    for (size_t i = 0; i < bytes; ++i)
-      static_cast<char *>(dst)[i] =
-          __atomic_load_n(at(src) + i, __ATOMIC_RELAXED);
-  });
-}
-Result cuMemcpy2DAsync_v2(const Memcpy2D *given, Stream stream) {
-  FAIL_POINT();
-  Memcpy2D copy = *given;
-  if (copy.width > copy.srcPitch || copy.width > copy.dstPitch)
-    return 1;
-  return enqueueSimple(stream, [=] {
-    for (size_t row = 0; row < copy.height; ++row)
-      std::memcpy(at(copy.dstDevice) + row * copy.dstPitch,
-                  at(copy.srcDevice) + row * copy.srcPitch, copy.width);
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// Streams and events
-//===----------------------------------------------------------------------===//
-
-Result cuStreamCreate(Stream *stream, unsigned) {
-  FAIL_POINT();
-  *stream = current->makeStream();
-  std::lock_guard lock(process().mutex);
-  ++process().streams;
-  return kSuccess;
-}
-Result cuStreamDestroy_v2(Stream stream) {
-  stream->device->drain(stream);
-  stream->device->drop(stream);
-  std::lock_guard lock(process().mutex);
-  --process().streams;
-  return kSuccess;
-}
-Result cuStreamQuery(Stream stream) {
-  FAIL_POINT();
-  stream = orDefault(stream, current);
-  return stream->device->isIdle(stream) ? kSuccess : kNotReady;
-}
-Result cuStreamSynchronize(Stream stream) {
-  FAIL_POINT();
-  stream = orDefault(stream, current);
-  stream->device->drain(stream);
-  return kSuccess;
-}
-Result cuEventCreate(Event *event, unsigned) {
-  FAIL_POINT();
-  *event = new OpaqueEvent;
-  std::lock_guard lock(process().mutex);
-  ++process().events;
-  return kSuccess;
-}
-Result cuEventDestroy_v2(Event event) {
-  delete event;
-  std::lock_guard lock(process().mutex);
-  --process().events;
-  return kSuccess;
-}
-Result cuEventQuery(Event event) {
-  FAIL_POINT();
-  return !event->happened || *event->happened ? kSuccess : kNotReady;
-}
-Result cuEventRecord(Event event, Stream stream) {
-  FAIL_POINT();
-  stream = orDefault(stream, current);
-  event->graph = stream->graph;
-  event->nodes = stream->tail;
-  if (event->graph)
-    return kSuccess;
-  auto happened = std::make_shared<std::atomic<bool>>(false);
-  event->happened = happened;
-  return enqueueSimple(stream, [=] { *happened = true; });
-}
-Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
-  FAIL_POINT();
-  stream = orDefault(stream, current);
-  if (event->graph)
-    return stream->joinCapture(*event);
-  if (stream->graph)
-    return kCaptureIsolation;
-  auto happened = event->happened;
-  if (!happened)
-    return kSuccess;
-  return enqueue(stream,
-                 [=]() -> Work { return [=] { return happened->load(); }; });
-}
-Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, MemOp *given,
-                             unsigned) {
-  FAIL_POINT();
-  std::vector<MemOp> operations(given, given + count);
-  return enqueue(stream, [=]() -> Work {
-    return [=, next = size_t(0)]() mutable {
-      for (; next < operations.size(); ++next) {
-        auto *word = reinterpret_cast<uint32_t *>(at(operations[next].address));
-        auto value = static_cast<uint32_t>(operations[next].value);
-        if (operations[next].operation == kWriteValue32)
-          __atomic_store_n(word, value, __ATOMIC_RELEASE);
-        else if (int32_t(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0)
-          return false;
-      }
-      return true;
-    };
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
-
-static bool isPtx(const char *image) {
-  return std::strstr(image, ".version ") && std::strstr(image, ".target sm_");
-}
-
-Result cuModuleLoadData(Module *module, const void *image) {
-  FAIL_POINT();
-  auto *text = static_cast<const char *>(image);
-  if (std::strncmp(text, "fake", 4) != 0 && !isPtx(text))
-    return 200; // an invalid image
-  *module = reinterpret_cast<Module>(new std::string(text));
-  return kSuccess;
-}
-Result cuModuleUnload(Module module) {
-  delete reinterpret_cast<std::string *>(module);
-  return kSuccess;
-}
-Result cuModuleGetFunction(Function *function, Module module,
-                           const char *name) {
-  std::lock_guard lock(process().mutex);
-  auto &text = *reinterpret_cast<std::string *>(module);
-  std::string entry = ".entry " + std::string(name) + "(";
-  if (isPtx(text.c_str()) && text.find(entry) == std::string::npos)
-    return 500; // not found
-  auto found = process().kernels.find(name);
-  if (found == process().kernels.end())
-    return 500; // not found
-  *function = reinterpret_cast<Function>(&found->second);
-  return kSuccess;
-}
-Result cuFuncSetAttribute(Function, int, int) { return kSuccess; }
-Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
-                      unsigned gridZ, unsigned blockX, unsigned blockY,
-                      unsigned blockZ, unsigned, Stream stream,
-                      void **arguments, void **) {
-  FAIL_POINT();
-  uint64_t threads = uint64_t(blockX) * blockY * blockZ;
-  if (!gridX || !gridY || !gridZ || gridX > INT32_MAX || gridY > 65535 ||
-      gridZ > 65535 || threads == 0 || threads > 1024)
-    return 1; // an invalid value
-  Kernel kernel = *reinterpret_cast<Kernel *>(function);
-  std::vector<uint64_t> values(kernel.arguments);
-  for (int i = 0; i < kernel.arguments; ++i)
-    std::memcpy(&values[i], arguments[i], sizeof(uint64_t));
-  return enqueueSimple(stream, [=]() mutable {
-    std::vector<void *> addresses;
-    for (uint64_t &value : values)
-      addresses.push_back(&value);
-    kernel.body(addresses.data());
-  });
 }
 
 } // extern "C"

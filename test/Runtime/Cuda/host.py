@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from mercury.libraries import ABI_VERSION
 
-ABI_VERSION = 5
 BF16, F32 = 2, 3
 DTYPES = {BF16: torch.bfloat16, F32: torch.float32}
 

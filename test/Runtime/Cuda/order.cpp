@@ -128,6 +128,46 @@ static void testLanes() {
   job.expectSuccess();
 }
 
+/// buffers: two numbers. The last wait implies the other, which was for the
+/// same lane before; waits for what is done in order anyway are none.
+static int32_t waitTwice(mercury_rt_context *context, void *const *buffers) {
+  int64_t tokens[3];
+  CHECK(mercury_rt_lane_use(context, 1));
+  for (int64_t *token : {&tokens[0], &tokens[1]}) {
+    CHECK(copyAndAdd(context, buffers[0], buffers[0], 1));
+    CHECK(mercury_rt_lane_mark(context, token));
+  }
+  CHECK(mercury_rt_lane_use(context, 0));
+  CHECK(mercury_rt_wait(context, tokens[0]));
+  CHECK(mercury_rt_wait(context, tokens[1]));
+  CHECK(copyAndAdd(context, buffers[0], buffers[1], 0));
+  CHECK(mercury_rt_lane_use(context, 2)); // for nothing
+  CHECK(mercury_rt_lane_use(context, 0));
+  CHECK(mercury_rt_lane_mark(context, &tokens[2]));
+  return mercury_rt_wait(context, tokens[2]);
+}
+
+static void testImpliedWaits() {
+  CudaJob job({{"gpu", 1}});
+  job.run([](mercury_rt_context *context, int64_t) {
+    Bytes a(8), b(8);
+    void *buffers[] = {a.data, b.data};
+    for (int round = 1; round <= 100; ++round) {
+      int64_t records = fake_cuda_count_calls("cuEventRecord");
+      int64_t waits = fake_cuda_count_calls("cuStreamWaitEvent");
+      CHECK(mercury_rt_cuda_run(context, waitTwice, buffers, nullptr));
+      // The caller's stream and the first lane, both ways, and lane 2; the fork
+      // of lane 1, and the wait that joins it. Three marks.
+      EXPECT(fake_cuda_count_calls("cuEventRecord") - records == 4 + 1 + 3);
+      EXPECT(fake_cuda_count_calls("cuStreamWaitEvent") - waits == 4 + 2);
+      CHECK(mercury_rt_cuda_synchronize(context));
+      EXPECT(*static_cast<int64_t *>(b.data) == 2 * round);
+    }
+    return 0;
+  });
+  job.expectSuccess();
+}
+
 /// A long queue is not a late peer: the deadline is that of one run.
 static void testQueue() {
   fake_cuda_define("sleep", 0, [](void **) {
@@ -153,5 +193,6 @@ int main() {
   testCallers();
   testRuns();
   testLanes();
+  testImpliedWaits();
   testQueue();
 }

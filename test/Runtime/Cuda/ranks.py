@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -311,6 +312,70 @@ def bench_host() -> None:
     assert [point.steps for point in points] == [5, 5, 6], points
 
 
+# What a call of a plan asks of the driver.
+DRIVER = (
+    "cuCtxSetCurrent",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuFuncSetAttribute",
+    "cuIpcGetMemHandle",
+    "cuIpcOpenMemHandle_v2",
+    "cuLaunchKernel",
+    "cuMemcpy2DAsync_v2",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemGetAddressRange_v2",
+    "cuModuleGetFunction",
+    "cuPointerGetAttribute",
+    "cuStreamBatchMemOp_v2",
+    "cuStreamCreate",
+    "cuStreamWaitEvent",
+)
+
+
+def driver_calls() -> None:
+    """A call of the driver is a microsecond or so of the host's: how many there are."""
+
+    def count(call: mc.cuda.Call) -> Counter[str]:
+        found = Counter(
+            {name: -LIBRARY.fake_cuda_count_calls(name.encode()) for name in DRIVER}
+        )
+        call()
+        found.update({name: LIBRARY.fake_cuda_count_calls(name.encode()) for name in DRIVER})
+        return Counter({name: calls for name, calls in found.items() if calls})
+
+    found = {}
+    with mc.cuda.Session(MESH, kernels=KERNELS, deadline_ms=DEADLINE_MS) as session:
+        for slices in (1, 8):
+            schedule = mc.Schedule(attention(b=8), MESH).tile("b", slices)
+            schedule.parallelize("sq", MESH.names).shift("sk", by="sq", reads="pull")
+            bound = FakeBound(session, schedule)
+            bound.draw(slices)
+            bound.call()
+            session.synchronize()
+            session.gather("warm", "")
+            found[slices] = count(bound.call)
+            session.synchronize()
+            bound.check()
+    assert found[1] == {
+        "cuCtxSetCurrent": 1,
+        "cuPointerGetAttribute": 2,  # of keys and values: is it the allocation that is mapped
+        "cuStreamBatchMemOp_v2": 5,  # ready, sent and heard; read, the same; once for both
+        "cuMemcpyDtoDAsync_v2": 2,
+        "cuLaunchKernel": 1,  # the copy of the result; the others call back
+        # The caller, both ways; the lanes of signals and of pulls, both ways; and ...
+        "cuEventRecord": 6 + 2,  # the end of each pull,
+        "cuStreamWaitEvent": 6 + 1,  # of which the second comes after the first.
+    }, found[1]
+    # Each further slice: two pulls, forked once and waited for once, two kernels, a copy.
+    found[8].subtract(found[1])
+    assert +found[8] == {
+        "cuMemcpyDtoDAsync_v2": 7 * 2,
+        "cuLaunchKernel": 7 * 1,
+        "cuEventRecord": 7 * 3,
+        "cuStreamWaitEvent": 7 * 2,
+    }, found[8]
+
+
 def kept_results() -> None:
     """Results of a run that failed live until the session is closed: peers may read them."""
     found: list[weakref.ref[DeviceArray]] = []
@@ -358,6 +423,7 @@ OTHERS = {
     "shared-gpu": shared_gpu,
     "kept-results": kept_results,
     "bench-host": bench_host,
+    "driver-calls": driver_calls,
     "two-plans": two_plans,
     "assumptions": assumptions,
     "broken-messages": broken_messages,

@@ -3,6 +3,6 @@
 One file a library. Each is imported when one of its kernels is launched.
 """
 
-from .registry import KERNELS, default_implementation
+from .registry import KERNELS, default_library
 
-__all__ = ["KERNELS", "default_implementation"]
+__all__ = ["KERNELS", "default_library"]

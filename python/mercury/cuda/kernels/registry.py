@@ -6,9 +6,10 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from ...implementations import ON_GPUS
 from ..launch import DeviceKernel, DeviceLaunch
 
-__all__ = ["KERNELS", "default_implementation"]
+__all__ = ["KERNELS", "default_library"]
 
 _ATTENTION = {"attention_fwd": "attention_forward", "attention_bwd": "attention_backward"}
 
@@ -51,28 +52,12 @@ KERNELS: Mapping[str, DeviceKernel] = {
 }
 
 
-def default_implementation(kernel: str, dtype: str) -> str | None:
+def default_library(kernel: str) -> str:
     """Name the library of a kernel that a schedule says nothing about.
 
-    Parameters
-    ----------
-    kernel
-        Its name.
-    dtype
-        Of its first input.
-
-    Returns
-    -------
-    str or None
-        None is the kernel that Mercury generates.
+    Empty for the kernel that Mercury generates.
     """
-    if not _has_torch():
-        return None
-    if kernel == "matmul":
-        return "cublas"
-    if kernel in _ATTENTION and dtype in ("bf16", "f16"):
-        return "cudnn"
-    return None
+    return ON_GPUS.get(kernel, "") if _has_torch() else ""
 
 
 def _has_torch() -> bool:

@@ -1,18 +1,18 @@
-//===- PlanTraceCode.h - A plan as a list of instructions -------*- C++ -*-===//
+//===- Code.h - A plan as a list of instructions ----------------*- C++ -*-===//
 //
 // Part of Mercury, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Between PlanTraceCode.cpp, which reads the IR once, and PlanTrace.cpp, which
-// runs it for each rank: every value has a number, every constant is one of the
+// Between the compiler, which reads the IR once, and the cursor, which runs it
+// for each rank: every value has a number, every constant is one of the
 // numbers that a run begins with, and control flow is jumps.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LIB_ANALYSIS_PLANTRACECODE_H
-#define LIB_ANALYSIS_PLANTRACECODE_H
+#ifndef LIB_ANALYSIS_PLANTRACE_CODE_H
+#define LIB_ANALYSIS_PLANTRACE_CODE_H
 
 #include "lib/Analysis/PlanTrace.h"
 #include "llvm/ADT/DenseMap.h"
@@ -118,4 +118,4 @@ std::shared_ptr<const Code> compile(func::FuncOp function, MeshOp mesh);
 
 } // namespace mlir::commir::trace
 
-#endif // LIB_ANALYSIS_PLANTRACECODE_H
+#endif // LIB_ANALYSIS_PLANTRACE_CODE_H
