@@ -49,6 +49,22 @@ commir.program @slots on @mesh axes(i = 10, j = 9) inputs() outputs() {
 
 // -----
 
+// The last of more parts than there are positions: a tile of it begins nowhere.
+// CHECK-LABEL: func.func @part_of_no_positions
+// CHECK: memref.view {{.*}} to memref<0x3xf32>
+// CHECK-NOT: memref.subview
+// CHECK: commir.fill
+commir.mesh @mesh(gpu = 2)
+commir.program @part_of_no_positions on @mesh axes(i = 1, j = 6) inputs() outputs() {
+  %c1 = arith.constant 1 : index
+  %r = commir.group_rank "gpu"
+  %s = commir.alloc slots 1 placement [] parts {i = 2 : i64} : !commir.buffer<[i, j], f32>
+  %t = commir.part %s [i : %c1 of 2, j : %r of 2] : !commir.buffer<[i, j], f32> -> !commir.tile<[i, j], f32>
+  commir.fill %t with 0.0 : !commir.tile<[i, j], f32>
+}
+
+// -----
+
 // Shard p of n begins at ceil(p * extent / n). The rank's own part is all of its
 // memory; a part of an axis that it holds whole lies at an offset. Every tile has
 // one dynamic type. Nothing is computed twice: the second tile needs no more.

@@ -319,7 +319,9 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
     single &=
         (dim.isConstant() ? dim.getValue()
                           : program.getAxis(dim.getAxis()).getExtent()) == 1;
+    // An axis of no positions, or a part behind all of them.
     empty |=
+        isConstantIntValue(extent->heldSize, 0) ||
         (dim.isConstant() ? dim.getValue()
                           : program.getAxis(dim.getAxis()).getExtent()) == 0;
   }
