@@ -23,18 +23,16 @@ namespace mlir::commir {
 using namespace mlir;
 using namespace mlir::commir;
 
-/// The lane that a launch names, if it does.
-static std::optional<int64_t> getLane(Operation &op) {
-  auto lane = op.getAttrOfType<IntegerAttr>(kLane);
-  return lane ? std::optional(lane.getInt()) : std::nullopt;
-}
-
 namespace {
+/// The lanes that an op and those inside of it name, as bits.
+using LaneSet = uint64_t;
+
 /// Changes lanes between the ops of the body of a function.
 class LaneWriter {
 public:
-  LaneWriter(Block &block, int64_t lanes)
-      : block(block), lanes(lanes), builder(block.getParentOp()) {}
+  LaneWriter(Block &block, LaneSet lanes)
+      : block(block), others(llvm::Log2_64(lanes)),
+        builder(block.getParentOp()) {}
 
   void run();
 
@@ -44,12 +42,21 @@ private:
   void join(Operation *before);
 
   Block &block;
-  int64_t lanes;
+  int64_t others; // the last lane
   OpBuilder builder;
   int64_t current = 0;
   bool isForked = false;
 };
 } // namespace
+
+static LaneSet getLanes(Operation &op) {
+  LaneSet lanes = 0;
+  op.walk([&](Operation *inner) {
+    if (auto lane = inner->getAttrOfType<IntegerAttr>(kLane))
+      lanes |= LaneSet(1) << lane.getInt();
+  });
+  return lanes;
+}
 
 void LaneWriter::use(int64_t lane, Operation *before) {
   if (lane == current)
@@ -61,7 +68,7 @@ void LaneWriter::use(int64_t lane, Operation *before) {
 
 void LaneWriter::fork(Operation *before) {
   builder.setInsertionPoint(before);
-  for (int64_t other = 1; other < lanes; ++other)
+  for (int64_t other = 1; other <= others; ++other)
     LaneOrderOp::create(builder, before->getLoc(), /*earlier=*/0, other);
   isForked = true;
 }
@@ -69,36 +76,37 @@ void LaneWriter::fork(Operation *before) {
 void LaneWriter::join(Operation *before) {
   use(0, before);
   builder.setInsertionPoint(before);
-  for (int64_t other = 1; other < lanes; ++other)
+  for (int64_t other = 1; other <= others; ++other)
     LaneOrderOp::create(builder, before->getLoc(), other, /*later=*/0);
   isForked = false;
 }
 
 void LaneWriter::run() {
-  // The first of the waits just before an op.
-  Operation *waits = nullptr;
+  // The first of the waits just before an op, and of the starts behind them,
+  // which may pass on what has come.
+  Operation *awaited = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     // Arithmetic, views, and tables of the host are in no lane.
     bool isOfPlan =
         isa<CommIRDialect>(op.getDialect()) || op.getNumRegions() != 0;
     if (!isOfPlan || isMemoryEffectFree(&op))
       continue;
-    if (isa<WaitOp>(op)) {
-      waits = waits ? waits : &op;
+    bool starts = op.getNumResults() == 1 &&
+                  isa<TokenType, LeaseType>(op.getResult(0).getType());
+    if (isa<WaitOp>(op) || (starts && awaited)) {
+      awaited = awaited ? awaited : &op;
       continue;
     }
-    Operation *first = waits ? waits : &op;
-    waits = nullptr;
-    if (std::optional<int64_t> lane = getLane(op)) {
+    Operation *first = awaited ? awaited : &op;
+    awaited = nullptr;
+    LaneSet lanes = getLanes(op);
+    if (llvm::has_single_bit(lanes)) {
       // What lanes have in common is waited for before they fork.
       if (!isForked)
         fork(first = &op);
-      use(*lane, first);
-      op.removeAttr(kLane);
+      use(llvm::Log2_64(lanes), first);
       continue;
     }
-    bool starts = op.getNumResults() == 1 &&
-                  isa<TokenType, LeaseType>(op.getResult(0).getType());
     if (isForked && !starts)
       join(first);
   }
@@ -113,28 +121,34 @@ struct AssignLanes : public commir::impl::AssignLanesBase<AssignLanes> {
   }
 
   LogicalResult assign(func::FuncOp function) {
-    SmallVector<LaunchOp> launches;
-    function.walk([&](LaunchOp launch) {
-      if (getLane(*launch))
-        launches.push_back(launch);
+    SmallVector<Operation *> named;
+    function.walk([&](Operation *op) {
+      if (op->hasAttr(kLane))
+        named.push_back(op);
     });
-    int64_t most = 0;
-    bool isFlat = true;
-    for (LaunchOp launch : launches) {
-      int64_t lane = *getLane(*launch);
+    for (Operation *op : named) {
+      int64_t lane = op->getAttrOfType<IntegerAttr>(kLane).getInt();
       if (lane < 0 || lane >= kMaxLanes)
-        return launch.emitOpError() << "names lane " << lane
-                                    << "; lanes go from 0 to " << kMaxLanes - 1;
-      most = std::max(most, lane);
-      isFlat &= launch->getParentOp() == function;
+        return op->emitOpError() << "names lane " << lane
+                                 << "; lanes go from 0 to " << kMaxLanes - 1;
     }
-    if (most == 0 || !isFlat) {
-      for (LaunchOp launch : launches)
-        launch->removeAttr(kLane);
-      return success();
+    // What is inside of a loop or a branch goes where all of that does.
+    Block &block = function.getBody().front();
+    LaneSet lanes = 0;
+    int64_t launches = 0;
+    for (Operation &op : block) {
+      LaneSet inside = getLanes(op);
+      if (!llvm::has_single_bit(inside))
+        continue;
+      lanes |= inside;
+      op.walk([&](LaunchOp) { ++launches; });
     }
-    numLaunches += launches.size();
-    LaneWriter(function.getBody().front(), most + 1).run();
+    if (llvm::popcount(lanes) > 1) {
+      numLaunches += launches;
+      LaneWriter(block, lanes).run();
+    }
+    for (Operation *op : named)
+      op->removeAttr(kLane);
     return success();
   }
 };

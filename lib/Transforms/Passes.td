@@ -166,10 +166,11 @@ def AssignLanes : Pass<"commir-assign-lanes", "::mlir::ModuleOp"> {
     order 1 before 0
     ```
 
-    Lanes fork before the first launch that names one, and join before the next op
-    that is not of them. A start, and the opening of a lease, stays in the lane of
-    the launch before it; a wait is in that of the launch behind it, which needs
-    what it waits for. Where one of the launches is in a loop, all stay in lane 0.
+    Lanes fork before the first op that names one, and join before the next op that
+    is not of them. A loop or a branch is in the lane that all in it name. A start,
+    and the opening of a lease, stays in the lane of the launch before it; a wait,
+    with the starts behind it, is in that of the launch behind it, which needs what
+    it waits for.
   }];
   let statistics = [Statistic<"numLaunches", "num-launches",
                               "launches that run beside others">];

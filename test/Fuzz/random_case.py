@@ -50,7 +50,7 @@ class Case:
         self.hits: list[tuple[str, str]] = []
         self.mesh = random_mesh(self._dice)
         self._hit("mesh", f"{len(self.mesh.levels)} levels")
-        # Two steps overlap where nothing repeats them and no result moves.
+        # Steps overlap where nothing repeats them and no result moves.
         self._pair = self.mesh.size == 2 and self._dice.chance(2, 3)
         names = RINGS if self._pair else mc.strategies.names()
         named = self._pair or self._dice.one_in(2)
@@ -344,33 +344,21 @@ class Case:
             self.schedule.join(loops[at - 1], loops[at])
 
     def _overlap(self) -> None:
-        """Let the two steps of a ring overlap, where what both write can be deferred.
+        """Let the steps of a ring overlap, or those of any other loop in sequence.
 
-        Or those of the outermost loop in sequence, where something lives elsewhere outside.
+        What both of two steps of a ring write is deferred where it can be, or they run in turn.
         """
-        found = [
-            loop
-            for loop in rings(self.schedule)
-            if loop.parts == 2 and loop.shift and loop.shift.chunks == 1 and not loop.shift.link
-        ]
+        if not self._pair and not self._dice.one_in(3):
+            return
         steps = [loop for loop in self._loops() if loop.parts > 1 and not loop.levels]
+        if not steps:
+            return
+        loop = self._dice.pick(rings(self.schedule) or steps[:1])
+        self.schedule.overlap(loop.name)
         placed = read_placed(self.schedule)
-        if not rings(self.schedule) and steps and placed.boundary != placed.inside:
-            if self._dice.one_in(3):  # most of these are not lowered
-                self.schedule.overlap(steps[0].name)
+        moved = {name for ring in rings(self.schedule) for name in placed.moved(ring)}
+        if not loop.shift or not moved <= placed.inputs:
             return
-        # Stripes, given bounds and documents may take several launches a step.
-        whole = ("mask", "documents") not in self.hits and all(
-            axis.layout in ("block", "zigzag") for axis in self.program.axes
-        )
-        if (
-            not whole
-            or len(found) != 1
-            or len(steps) != 1
-            or not placed.moved(found[0]).keys() <= placed.inputs
-        ):
-            return
-        self.schedule.overlap(found[0].name)
         for output in self.program.outputs:
             try:
                 self.schedule.defer(output.name)

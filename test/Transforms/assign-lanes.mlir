@@ -66,7 +66,7 @@ func.func @wait_before_they_fork(%a: !t, %b: !t, %c: !t) attributes {commir.mesh
   return
 }
 
-// Where one of them is in a loop they keep the order of the program.
+// One lane alone is none, nor is there any within a loop that several are named in.
 // CHECK-LABEL: func.func @loop
 // CHECK-NOT: lane
 // CHECK: return
@@ -76,6 +76,43 @@ func.func @loop(%a: !t, %b: !t, %c: !t, %n: index) attributes {commir.mesh = @me
   scf.for %i = %zero to %n step %one {
     commir.launch "matmul" ins(%a, %b : !t, !t) outs(%c : !t) at() {commir.lane = 1 : i64}
   }
+  scf.for %i = %zero to %n step %one {
+    commir.launch "matmul" ins(%a, %b : !t, !t) outs(%c : !t) at() {commir.lane = 0 : i64}
+    commir.launch "matmul" ins(%a, %a : !t, !t) outs(%b : !t) at() {commir.lane = 1 : i64}
+  }
+  return
+}
+
+// A loop whose launches name one lane is in it, as are the fills before them. A start
+// behind a wait passes on what has come: both are in the lane of the launch behind.
+// CHECK-LABEL: func.func @steps
+// CHECK: commir.exchange.start
+// CHECK-NEXT: commir.lane.order 0 before 1
+// CHECK-NEXT: commir.fill
+// CHECK-NEXT: scf.for
+// CHECK-NOT: commir.lane
+// CHECK: commir.lane.use 1
+// CHECK-NEXT: commir.wait
+// CHECK-NEXT: commir.exchange.start
+// CHECK-NEXT: commir.launch
+// CHECK-NEXT: commir.lane.use 0
+// CHECK-NEXT: commir.lane.order 1 before 0
+// CHECK-NEXT: commir.wait
+// CHECK-NEXT: commir.status
+func.func @steps(%a: !t, %b: !t, %c: !t, %d: !t, %n: index) attributes {commir.mesh = @mesh} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %true = arith.constant true
+  %first = commir.exchange.start %a to %zero, %b from %zero on "gpu" when %true : !t, !t
+  commir.fill %c with 0.0 {commir.lane = 0 : i64} : !t
+  scf.for %i = %zero to %n step %one {
+    commir.launch "matmul" ins(%a, %a : !t, !t) outs(%c : !t) at() {commir.lane = 0 : i64}
+  }
+  commir.wait %first
+  %second = commir.exchange.start %b to %zero, %a from %zero on "gpu" when %true : !t, !t
+  commir.launch "matmul" ins(%b, %b : !t, !t) outs(%d : !t) at() {commir.lane = 1 : i64}
+  commir.wait %second
+  %s = commir.status
   return
 }
 

@@ -73,3 +73,78 @@ commir.program @attention on @mesh axes(b = 1, h = 2, sq = 16 zigzag, sk = 16 zi
         to !commir.buffer<[b, sq, h, 8], f32>, !commir.buffer<[b, h, sq], f32>
   } {commir.overlap = "sk"}
 }
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// More steps take turns in two lanes. Two parts are read while a third comes: of a
+// ring, as of what is pulled, three slots. What the steps merge into is deferred
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @more_steps on
+// CHECK: commir.alloc slots 3 placement [] parts {i = 4 : i64}
+// CHECK-COUNT-3: commir.exchange.start
+// CHECK-NOT: commir.exchange.start
+
+// SPMD-LABEL: func.func @more_steps
+// SPMD: commir.exchange.start
+// SPMD: commir.lane.order 0 before 1
+// SPMD: commir.launch "matmul"
+// SPMD: commir.lane.use 1
+// SPMD-NEXT: commir.wait
+// SPMD: commir.exchange.start
+// SPMD: commir.launch "matmul"
+// SPMD: commir.lane.use 0
+// SPMD-NEXT: commir.wait
+// SPMD: commir.exchange.start
+// SPMD: commir.launch "matmul"
+// SPMD: commir.lane.use 1
+// SPMD-NEXT: commir.wait
+// SPMD: commir.launch "matmul"
+// SPMD-NEXT: commir.lane.use 0
+// SPMD-NEXT: commir.lane.order 1 before 0
+commir.mesh @mesh(gpu = 4)
+commir.program @more_steps on @mesh axes(i = 9, j = 7, k = 5)
+    inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 4 shift(by j on gpu), j of 4 parallel(gpu), k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  } {commir.overlap = "i"}
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Pieces of a part, launched one after the other in a loop, are all in its lane
+//===----------------------------------------------------------------------===//
+
+// CHECK-LABEL: commir.program @in_pieces on
+
+// SPMD-LABEL: func.func @in_pieces
+// SPMD: commir.lane.order 0 before 1
+// SPMD-NOT: commir.lane
+// SPMD: commir.launch "matmul"
+// SPMD: commir.lane.use 1
+// SPMD-NEXT: commir.wait
+// SPMD-NOT: commir.lane
+// SPMD: commir.launch "matmul"
+// SPMD: commir.lane.use 0
+// SPMD-NEXT: commir.lane.order 1 before 0
+commir.mesh @mesh(gpu = 2)
+commir.program @in_pieces on @mesh axes(i = 16 zigzag, j = 7, k = 5)
+    inputs(%A: !commir.buffer<[i, k], bf16>, %B: !commir.buffer<[k, j], bf16>)
+    outputs(%C: !commir.buffer<[i, j], bf16>) {
+  commir.for i of 2 shift(by j on gpu), j of 2 parallel(gpu), k {
+    %a = commir.load %A : !commir.buffer<[i, k], bf16>
+    %b = commir.load %B : !commir.buffer<[k, j], bf16>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], bf16>, !commir.tile<[k, j], bf16>) -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], bf16>
+  } {commir.overlap = "i"}
+}

@@ -1,10 +1,9 @@
-"""Steps that compute beside each other: right in lanes, and where they are refused."""
+"""Steps that compute beside each other: right in lanes, and where they run in turn."""
 
 import re
 
 import mercury as mc
 import pytest
-from mercury.errors import MercuryError
 from mercury.runtime import SimOptions
 from mercury.runtime.trial import trial
 from mercury.tuner import Space, SpaceOptions
@@ -63,12 +62,62 @@ def test_one_rank_has_nothing_to_overlap():
     assert trial(plan, 0).right
 
 
-def test_steps_that_merge_must_be_deferred():
-    schedule = mc.Schedule(attention(), mc.Mesh(gpu=2)).apply(PULL.format("") + "overlap(sk)")
-    with pytest.raises(
-        MercuryError, match="both steps merge into 'O', unless that is deferred"
-    ):
-        schedule.compile()
+SHAPES = {
+    "three ranks": (mc.Mesh(gpu=3), "sk", PULL),
+    "five ranks, some empty": (mc.Mesh(gpu=5), "sk", PULL.replace(", reads=pull", "")),
+    "two parts a rank": (
+        mc.Mesh(gpu=3),
+        "sk_outer",
+        "tile(sk, 6); parallelize(sq, gpu); shift(sk_outer, by=sq{}); ",
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", ["block", "zigzag", "striped(1)", "striped(2)"])
+@pytest.mark.parametrize("mask", ["full", "causal"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_steps_take_turns_in_two_lanes(shape, mask, layout):
+    """As many slots as two steps and one more; pieces of a part are all in its lane."""
+    mesh, loop, recipe = SHAPES[shape]
+    parts = {"b": 1, "h": 2, "sq": 5, "sk": 13} if "empty" in shape else {}
+    program = attention(mask=mask, layout={"sq": layout, "sk": layout}, **parts)
+    made = recipe.format("") + f"defer(O); overlap({loop})"
+    plan = mc.Schedule(program, mesh).apply(made).compile()
+    used = re.findall(r"commir\.lane\.use (\d)", plan.spmd)
+    assert used == ["1", "0"] * (len(used) // 2), used
+    assert len(used) >= 2
+    result = trial(plan, 2, SimOptions(seed=3, max_delay_us=100))
+    assert result.right, result.errors
+
+
+def test_overlap_changes_no_result_over_a_narrow_link():
+    """What is widened has memory for each lane."""
+    program = attention(mask="full", dtype="f32")
+    ring = "parallelize(sq, gpu); shift(sk, by=sq, link=bf16); defer(O)"
+    plain, laned = (
+        trial(mc.Schedule(program, mc.Mesh(gpu=3)).apply(each).compile(), 2).errors
+        for each in (ring, ring + "; overlap(sk)")
+    )
+    assert plain == laned
+
+
+IN_TURN = {
+    "merged": PULL + "overlap(sk)",
+    "chunks": PULL.format(", chunks=2") + "defer(O); overlap(sk)",
+    "repeated": "tile(b, 2); " + PULL + "defer(O); overlap(sk)",
+    "results move": "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); "
+    "shift(sq, by=sk, offset=1); overlap(sq)",
+}
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("case", IN_TURN)
+def test_steps_that_cannot_overlap_run_in_turn(case, ranks):
+    schedule = mc.Schedule(attention(), mc.Mesh(gpu=ranks)).apply(IN_TURN[case].format(""))
+    plan = schedule.compile()
+    assert "commir.lane" not in plan.spmd.partition("func.func")[2]
+    result = trial(plan, 2, SimOptions(seed=3, max_delay_us=100))
+    assert result.right, result.errors
 
 
 def test_a_recipe_says_that_steps_overlap():

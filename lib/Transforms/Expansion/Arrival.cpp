@@ -228,9 +228,10 @@ Passing NestExpander::getPassing(const ShiftedLoop &shifted, const Ring &member,
   Value from = wrap(add(rank, constant(d)), n);
   if (each == 1)
     return {step.part, getSlot(member, step.step, chunk), to, from};
-  // As many slots as parts a rank, and one: so far before is one ahead.
+  // More slots than parts a rank: as far before as those is so many ahead.
   Value before = arith::SubIOp::create(builder, loc, step.next, constant(each));
-  Value slot = getSlot(member, add(step.next, constant(1)), chunk);
+  Value slot =
+      getSlot(member, add(step.next, constant(member.numSlots - each)), chunk);
   Value opens = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
                                       step.next, constant(each));
   Value ahead =

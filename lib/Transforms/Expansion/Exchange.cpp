@@ -36,10 +36,10 @@ Value NestExpander::makeSlices(int64_t buffer, BufferType type, int64_t slots) {
 }
 
 /// Lets a buffer be exchanged slice by slice between two placements; false
-/// where a rank holds all that it needs, or the buffer has no slices.
-FailureOr<bool>
-NestExpander::addExchange(int64_t buffer, PlacementAttr from, PlacementAttr to,
-                          SmallVectorImpl<SliceExchange> &exchanges) {
+/// where a rank holds all that it needs, or the buffer moves whole.
+bool NestExpander::addExchange(int64_t buffer, PlacementAttr from,
+                               PlacementAttr to, bool isMade,
+                               SmallVectorImpl<SliceExchange> &exchanges) {
   LoopAttr loop = getExchangeLoop();
   BufferType type = program.getBufferType(buffer);
   if (!loop || !type.hasAxis(loop.getAxes().front()))
@@ -47,24 +47,28 @@ NestExpander::addExchange(int64_t buffer, PlacementAttr from, PlacementAttr to,
   SmallVector<StringAttr> group = getSourceLevels(type, from, to);
   if (group.empty())
     return false;
-  if (failed(checkSlices(buffer, group, loop)))
-    return failure();
+  std::string why =
+      isMade ? whyWhole(buffer, group, loop) : "a step leaves it unfinished";
+  if (!why.empty()) {
+    nest.emitRemark() << "'" << getName(buffer)
+                      << "' is exchanged whole, not under the steps of '"
+                      << loop.getName() << "' (R7): " << why;
+    return false;
+  }
   exchanges.push_back({program.getBody().getArgument(buffer), group,
                        makeSlices(buffer, type, /*slots=*/2)});
   return true;
 }
 
 /// An input comes slice by slice, where it can.
-FailureOr<bool> NestExpander::addExchangedInput(int64_t buffer,
-                                                PlacementAttr inside) {
+bool NestExpander::addExchangedInput(int64_t buffer, PlacementAttr inside) {
   PlacementAttr outside = program.getBinding(buffer).getBoundary();
-  FailureOr<bool> added = addExchange(buffer, outside, inside, exchangedInputs);
-  if (succeeded(added) && *added) {
-    SliceExchange &input = exchangedInputs.back();
-    input.lease = lend(input.buffer, input.group);
-    leases.push_back(input.lease);
-  }
-  return added;
+  if (!addExchange(buffer, outside, inside, /*isMade=*/true, exchangedInputs))
+    return false;
+  SliceExchange &input = exchangedInputs.back();
+  input.lease = lend(input.buffer, input.group);
+  leases.push_back(input.lease);
+  return true;
 }
 
 /// The parts that a rank works on in a step, of all axes.
@@ -193,20 +197,15 @@ void NestExpander::startDepartures(Value slice, Value slot, Value when,
 }
 
 /// A result leaves slice by slice, each after the step that makes it whole.
-FailureOr<bool> NestExpander::addExchangedResult(StoreOp store, size_t result) {
+bool NestExpander::addExchangedResult(StoreOp store, size_t result) {
   Value buffer = store.getBuffers()[result];
   int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-  FailureOr<bool> added =
-      addExchange(number, getInside(number),
-                  program.getBinding(number).getBoundary(), exchangedResults);
-  if (failed(added) || !*added)
-    return added;
-  if (!written.contains(store) || !getReducedLevels(store).empty() ||
-      !store.getOnce().empty() || countPartials(buffer) != 1) {
-    needsSlices(getExchangeLoop(),
-                "a step leaves '" + getName(number) + "' unfinished");
-    return failure();
-  }
+  bool isMade = written.contains(store) && getReducedLevels(store).empty() &&
+                store.getOnce().empty() && countPartials(buffer) == 1;
+  if (!addExchange(number, getInside(number),
+                   program.getBinding(number).getBoundary(), isMade,
+                   exchangedResults))
+    return false;
   BufferType wide = getWideType(store, result);
   if (!rounds(store, result) && wide != buffer.getType())
     exchangedResults.back().wide = makeSlices(number, wide, /*slots=*/1);

@@ -5,35 +5,44 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which ranks read from each other what the steps of a loop need, and what this
-// version refuses: a rank's part of a slice and another's shard must meet in
-// one part of the loops or of the boundary.
+// Which ranks read from each other what the steps of a loop need, and what
+// moves whole before or after the loops instead: a rank's part of a slice and
+// another's shard must meet in one part of the loops or of the boundary.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialect/CommIR/LoopRules.h"
 #include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::commir;
+using llvm::formatv;
 
 /// The most ranks that exchange slices: each has an op of its own, as all are
 /// read at once, and the plan's text shall not grow with the ranks. A host has
 /// as many devices.
 static constexpr int64_t kMostMembers = 8;
 
-/// The loop in sequence whose steps overlap, or null.
-LoopAttr NestExpander::getExchangeLoop() {
-  for (LoopAttr loop : loops)
-    if (overlaps(loop) && !loop.getShift())
-      return loop;
-  return {};
+/// Whether a loop is over an axis of which something is read panel by panel.
+bool NestExpander::walksPanels(LoopAttr loop) {
+  return llvm::any_of(nest.getBody().getOps<LoadOp>(), [&](LoadOp load) {
+    int64_t buffer = cast<BlockArgument>(load.getBuffer()).getArgNumber();
+    return llvm::any_of(program.getBinding(buffer).getBroadcast(),
+                        [&](StringAttr axis) { return loop.isOver(axis); });
+  });
 }
 
-InFlightDiagnostic NestExpander::needsSlices(LoopAttr loop, const Twine &why) {
-  return needsRule("R7 in slices",
-                   why + "; leave out overlap(" + loop.getName() + ")");
+/// The loop in sequence whose steps overlap, or null: no other one repeats
+/// them.
+LoopAttr NestExpander::getExchangeLoop() {
+  for (LoopAttr loop : loops)
+    if (loop.getParts() != 1 && !loop.isParallel())
+      return overlaps(loop) && !loop.getShift() && !walksPanels(loop)
+                 ? loop
+                 : LoopAttr();
+  return {};
 }
 
 /// Whose ranks hold different parts of a buffer in `from` that each needs in
@@ -58,21 +67,20 @@ SmallVector<StringAttr> NestExpander::getSourceLevels(BufferType type,
   return levels;
 }
 
-/// Whether each rank's part in one placement and that in the other meet in one
-/// part of the loops or of the boundary.
-LogicalResult NestExpander::checkSlices(int64_t buffer,
-                                        ArrayRef<StringAttr> group,
-                                        LoopAttr slices) {
+/// Why a buffer moves whole, though the steps of a loop overlap: some rank's
+/// part in one placement and another's in the other do not meet in one part of
+/// the loops or of the boundary. Empty where it moves in slices.
+std::string NestExpander::whyWhole(int64_t buffer, ArrayRef<StringAttr> group,
+                                   LoopAttr slices) {
   PlacementAttr outside = program.getBinding(buffer).getBoundary();
-  auto refuse = [&](const Twine &why) {
-    return needsSlices(slices, "'" + getName(buffer) + "' " + why);
-  };
   int64_t members = 1;
   for (StringAttr level : group)
     members *= mesh.getLevelSize(level);
   if (members > kMostMembers)
-    return refuse("is exchanged by " + Twine(members) + " ranks, and at most " +
-                  Twine(kMostMembers) + " read from each other at once");
+    return formatv(
+        "{0} ranks exchange it, and at most {1} read from each other "
+        "at once",
+        members, kMostMembers);
   for (DimAttr dim : program.getBufferType(buffer).getDims()) {
     if (dim.isConstant())
       continue;
@@ -84,15 +92,16 @@ LogicalResult NestExpander::checkSlices(int64_t buffer,
         ((cut.getLayout() &&
           cut.getLayout() != program.getAxis(dim.getAxis()).getLayout()) ||
          llvm::any_of(there, llvm::IsaPred<IntegerAttr>)))
-      return refuse("is cut along '" + dim.getAxis() +
-                    "' in a way of the boundary's own");
+      return formatv("it is cut along '{0}' in a way of the boundary's own",
+                     dim.getAxis());
     bool inSequence = false;
     for (LoopAttr loop : loops) {
       if (!loop.isOver(dim.getAxis()) || loop.getParts() == 1)
         continue;
       if (inSequence && loop.isParallel())
-        return refuse("is cut over ranks inside of a loop in sequence over '" +
-                      dim.getAxis() + "'");
+        return formatv("it is cut over ranks inside of a loop in sequence over "
+                       "'{0}'",
+                       dim.getAxis());
       if (loop == slices)
         here.push_back(builder.getI64IntegerAttr(loop.getParts()));
       inSequence |= !loop.isParallel() && loop != slices;
@@ -109,42 +118,23 @@ LogicalResult NestExpander::checkSlices(int64_t buffer,
     });
     for (StringAttr level : group)
       if (llvm::is_contained(there, level) && llvm::is_contained(here, level))
-        return refuse("is to be whole where the loops over '" + dim.getAxis() +
-                      "' run on '" + level.getValue() + "'");
+        return formatv("all of it is needed where the loops over '{0}' run on "
+                       "'{1}'",
+                       dim.getAxis(), level.getValue());
     if (cutsGroups(program.getAxis(dim.getAxis()), countParts(there),
                    dim.getDivisor()))
-      return refuse("has shards that share positions of '" + dim.getAxis() +
-                    "/" + Twine(dim.getDivisor()) + "'");
+      return formatv("it has shards that share positions of '{0}/{1}'",
+                     dim.getAxis(), dim.getDivisor());
     size_t common = std::min(there.size(), here.size());
     if (ArrayRef(there).take_front(common) != ArrayRef(here).take_front(common))
-      return refuse("has shards along '" + dim.getAxis() +
-                    "' that no part of the loops is within");
+      return formatv("it has shards along '{0}' that no part of the loops is "
+                     "within",
+                     dim.getAxis());
     // A part of one within a part of the other is the union of finer ones.
     if (isStriped(dim.getAxis()) && there != here && common != 0)
-      return refuse("is striped along '" + dim.getAxis() +
-                    "', where a shard is no union of finer ones");
+      return formatv("it is striped along '{0}', where a shard is no union of "
+                     "finer ones",
+                     dim.getAxis());
   }
-  return success();
-}
-
-LogicalResult NestExpander::checkExchanges(LoopAttr loop) {
-  if (!rings[loop.getName()].empty())
-    return needsSlices(loop, "the loop walks panels, the next of which comes "
-                             "meanwhile without that");
-  for (LoopAttr outer : loops) {
-    if (outer == loop)
-      break;
-    if (!outer.isParallel() && outer.getParts() != 1)
-      return needsSlices(loop,
-                         "loop '" + outer.getName() + "' repeats its steps");
-  }
-  if (loop.getAxes().size() > 1)
-    return needsSlices(loop, "the loop is over several axes");
-  bool isAlone =
-      llvm::all_of(mesh.getLevels().getAsRange<LevelAttr>(),
-                   [](LevelAttr level) { return level.getSize() == 1; });
-  if (!isAlone && exchangedInputs.empty() && exchangedResults.empty())
-    return needsSlices(loop, "nothing that its steps use or make is owned by "
-                             "other ranks outside of the loops");
-  return success();
+  return "";
 }

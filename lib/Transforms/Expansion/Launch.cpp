@@ -222,13 +222,8 @@ LogicalResult NestExpander::startOutputs() {
       }
       bool stays = isSamePlacement(program, partial,
                                    program.getBinding(number).getBoundary());
-      if (!stays && !moves) {
-        FailureOr<bool> isExchanged = addExchangedResult(store, i);
-        if (failed(isExchanged))
-          return failure();
-        if (*isExchanged)
-          continue;
-      }
+      if (!stays && !moves && addExchangedResult(store, i))
+        continue;
       // The buffer itself will do when it is as wide and lies as it is made.
       BufferType wide = rounds(store, i) ? type : getWideType(store, i);
       Value accumulator = buffer;

@@ -105,7 +105,7 @@ LogicalResult NestExpander::narrowRing(ArrayRef<Move> moves,
 void NestExpander::widenArrival(const ShiftedLoop &shifted, const Ring &member,
                                 const RingStep &step,
                                 std::optional<Part> chunk) {
-  if (!member.wide)
+  if (member.wide.empty())
     return;
   Location loc = nest.getLoc();
   // The work on a chunk may take rows of all that has come.
@@ -119,8 +119,8 @@ void NestExpander::widenArrival(const ShiftedLoop &shifted, const Ring &member,
     current = arith::SelectOp::create(builder, loc,
                                       isOwnPart(shifted, member, step.part),
                                       getHeldTile(member, at), current);
-  Value target = getTileAt(member.wide, at);
-  CopyOp::create(builder, loc, current, target);
+  Value wide = widened[member.buffer] = member.wide[step.lane];
+  CopyOp::create(builder, loc, current, getTileAt(wide, at));
 }
 
 /// Memory for what a traveller makes, sends and receives; for what its link

@@ -256,9 +256,11 @@ LogicalResult NestExpander::expand() {
       return failure();
   if (failed(startOutputs()))
     return failure();
-  for (LoopAttr loop : loops)
-    if (failed(addTravellers(loop)) || failed(checkOverlap(loop)))
+  for (LoopAttr loop : loops) {
+    if (failed(addTravellers(loop)))
       return failure();
+    remarkInTurn(loop);
+  }
   if (failed(emitLoops(0)))
     return failure();
   builder.setInsertionPoint(nest);
@@ -295,7 +297,8 @@ LogicalResult NestExpander::emitLoops(size_t at) {
     parts = before;
     return result;
   }
-  if (loop == getExchangeLoop())
+  bool exchanges = !exchangedInputs.empty() || !exchangedResults.empty();
+  if (exchanges && loop == getExchangeLoop())
     return emitExchanges(at);
   if (std::optional<size_t> ring = findRingOfSlices(at))
     return emitSlices(at, *ring);

@@ -116,19 +116,17 @@ private:
   Value lend(Value own, ArrayRef<StringAttr> group);
   LogicalResult findSlice(LoopAttr loop, Ring &ring);
   bool movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop);
+  bool walksPanels(LoopAttr loop);
   LoopAttr getExchangeLoop();
-  InFlightDiagnostic needsSlices(LoopAttr loop, const Twine &why);
   SmallVector<StringAttr> getSourceLevels(BufferType type, PlacementAttr from,
                                           PlacementAttr to);
-  LogicalResult checkSlices(int64_t buffer, ArrayRef<StringAttr> group,
-                            LoopAttr slices);
+  std::string whyWhole(int64_t buffer, ArrayRef<StringAttr> group,
+                       LoopAttr slices);
   Value makeSlices(int64_t buffer, BufferType type, int64_t slots);
-  FailureOr<bool> addExchange(int64_t buffer, PlacementAttr from,
-                              PlacementAttr to,
-                              SmallVectorImpl<SliceExchange> &exchanges);
-  FailureOr<bool> addExchangedInput(int64_t buffer, PlacementAttr inside);
-  FailureOr<bool> addExchangedResult(StoreOp store, size_t result);
-  LogicalResult checkExchanges(LoopAttr loop);
+  bool addExchange(int64_t buffer, PlacementAttr from, PlacementAttr to,
+                   bool isMade, SmallVectorImpl<SliceExchange> &exchanges);
+  bool addExchangedInput(int64_t buffer, PlacementAttr inside);
+  bool addExchangedResult(StoreOp store, size_t result);
   llvm::StringMap<Part> getPartsIn(Value slice);
   llvm::StringMap<Part> getShards(const SliceExchange &exchange);
   void asMember(ArrayRef<StringAttr> group, Value member,
@@ -244,7 +242,9 @@ private:
   LogicalResult emitStepBody(size_t at, const ShiftedLoop &shifted,
                              const RingStep &step, std::optional<Part> chunk);
   bool overlaps(LoopAttr loop);
-  LogicalResult checkOverlap(LoopAttr loop);
+  std::string whyInTurn(LoopAttr loop);
+  bool runsInLanes(LoopAttr loop);
+  void remarkInTurn(LoopAttr loop);
   LogicalResult emitOverlap(size_t at, const ShiftedLoop &shifted);
   /// The part that step `step` works on.
   Value getPartAt(const ShiftedLoop &shifted, Value step);

@@ -6,16 +6,18 @@
 //===----------------------------------------------------------------------===//
 //
 // A launch ends with a wave of blocks that fills the device in part. Where
-// steps overlap, each is in a lane of its own: the second one waits for its
-// part to arrive, and for no launch before it.
+// steps overlap, two that follow one another are in a lane each: the second one
+// waits for its part to arrive, and for no launch before it.
 //
-//   in turn     | own   ##|   | p1    ##|
-//   overlap     | own   ##|
-//                     | p1    ##|          begins where the last wave leaves
-//                     room
+//   in turn     | p0    ##|   | p1    ##|   | p2    ##|   | p3    ##|
+//   overlap     | p0    ##|             | p2    ##|
+//                     | p1    ##|             | p3    ##|
+//                     begins where the last wave leaves room
 //
-// So the launches must write memory of their own, and stand one after the other
-// in the text: two steps, of a ring that no loop repeats.
+// Two parts are read while the next one comes, so that it has a slot of its
+// own; and what the launches of a step work in and write is none of the other
+// step's. Where they would write the same, as the sum of all steps, they run in
+// turn: there is nothing that one could do before the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,77 +25,121 @@
 #include "dialect/CommIR/KernelSignature.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 #include "lib/Transforms/LayoutBuilder.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::commir;
+using llvm::formatv;
 
-/// Whether the schedule lets the steps of a loop overlap.
+/// The most steps that overlap: lanes change between ops of the plan's text,
+/// and that shall not grow with the ranks. A host has as many devices.
+static constexpr int64_t kMostSteps = 8;
+
+/// Whether the schedule lets the steps of a loop overlap. Of one in sequence
+/// over several axes, which is a loop over each by now, so do those of all.
 bool NestExpander::overlaps(LoopAttr loop) {
   auto name = nest->getAttrOfType<StringAttr>(kOverlap);
-  return name && name == loop.getName() && loop.getParts() != 1;
+  return name && loop.getParts() != 1 &&
+         (name == loop.getName() ||
+          loop.getName().starts_with((name.getValue() + ".").str()));
 }
 
-/// What this version does not overlap.
-LogicalResult NestExpander::checkOverlap(LoopAttr loop) {
-  if (!overlaps(loop))
-    return success();
-  if (!loop.getShift())
-    return checkExchanges(loop);
-  auto needsLanes = [&](const Twine &why) {
-    return needsRule("R3 of steps that overlap",
-                     why + "; leave out overlap(" + loop.getName() + ")");
-  };
-  if (loop.getParts() != 2)
-    return needsLanes("a ring of " + Twine(loop.getParts()) +
-                      " steps is a loop in the text, two steps are not");
-  if (loop.getShift().getChunks() != 1 || loop.getShift().getLink())
-    return needsLanes("what comes in chunks, or in a narrower type, shares the "
-                      "memory that it is worked on in");
-  if (!travellers[loop.getName()].empty())
-    return needsLanes("results that move leave one after the other");
-  for (LoopAttr other : loops)
-    if (other != loop && other.getParts() != 1 && !other.isParallel())
-      return needsLanes("loop '" + other.getName() + "' repeats its steps");
-  bool inPieces = llvm::any_of(loops, [&](LoopAttr each) {
-    return llvm::any_of(each.getAxes(), [&](StringAttr axis) {
-      return getPieces(program.getAxis(axis), nest.getParts(axis)) > 1;
-    });
-  });
-  for (KernelOp kernel : nest.getBody().getOps<KernelOp>()) {
-    bool hasDocuments =
-        kernel.getMask() && !kernel.getMask()->getDocuments().empty();
-    if (hasDocuments || (inPieces && !joinsPieces(kernel)))
-      return needsLanes("a step takes its pieces in several launches");
-  }
-  for (StoreOp store : nest.getBody().getOps<StoreOp>())
+/// Why the steps of a shifted loop run one after the other, though they may
+/// overlap; empty where they run in lanes.
+std::string NestExpander::whyInTurn(LoopAttr loop) {
+  if (int64_t steps = describeShift(loop).steps; steps > kMostSteps)
+    return formatv("there are {0}, and at most {1} are in the text one by one",
+                   steps, kMostSteps);
+  for (LoopAttr outer : ArrayRef(loops).take_while(
+           [&](LoopAttr outer) { return outer != loop; }))
+    if (outer.getParts() != 1 && !outer.isParallel())
+      return formatv("loop '{0}' repeats them", outer.getName());
+  if (getChunks(loop) != 1)
+    return "a chunk of the next step comes under one of this";
+  for (LoopAttr inner : ArrayRef(loops).drop_front(
+           std::next(llvm::find(loops, loop)) - loops.begin()))
+    if (chunkCounts.contains(inner.getName()) || walksPanels(inner))
+      return formatv("the parts of '{0}' inside come one at a time",
+                     inner.getName());
+  StringRef axis = loop.getAxes().front();
+  for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    if (travels(store, loop))
+      return "results that move leave one after the other";
     for (Value buffer : store.getBuffers()) {
-      bool isShared = countPartials(buffer) > 1 && !waiting.contains(buffer);
-      if (!isShared && written.contains(store))
-        continue;
-      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      return needsLanes("both steps merge into '" + getName(number) +
-                        "', unless that is deferred");
+      auto type = cast<BufferType>(buffer.getType());
+      bool isOwn = llvm::any_of(type.getDims(), [&](DimAttr dim) {
+        return !dim.isConstant() && dim.getAxis() == axis &&
+               !cutsGroups(program, nest, dim);
+      });
+      bool waits =
+          store.getDeferred() && llvm::none_of(loops, [&](LoopAttr other) {
+            return travels(store, other);
+          });
+      if (!isOwn && !waits)
+        return formatv(
+            "both of two steps merge into '{0}', unless that is deferred",
+            getName(cast<BlockArgument>(buffer).getArgNumber()));
     }
-  return success();
+  }
+  return "";
 }
 
-/// The steps one by one, each launch in the lane of its step.
+/// Whether two steps of a shifted loop are under way at a time.
+bool NestExpander::runsInLanes(LoopAttr loop) {
+  return overlaps(loop) && loop.getShift() && whyInTurn(loop).empty();
+}
+
+/// Tells a schedule that lets the steps of a loop overlap where they do not.
+void NestExpander::remarkInTurn(LoopAttr loop) {
+  if (!overlaps(loop))
+    return;
+  std::string why;
+  bool isAlone =
+      llvm::all_of(mesh.getLevels().getAsRange<LevelAttr>(),
+                   [](LevelAttr level) { return level.getSize() == 1; });
+  if (loop.getShift())
+    why = whyInTurn(loop);
+  else if (walksPanels(loop))
+    why = "the next panel comes under the work on one anyway";
+  else if (LoopAttr outer = getExchangeLoop(); !outer)
+    why = "a loop around repeats them";
+  else if (!isAlone && exchangedInputs.empty() && exchangedResults.empty())
+    why = "nothing that they use or make moves slice by slice";
+  if (!why.empty())
+    nest.emitRemark() << "the steps of '" << loop.getName()
+                      << "' run one after the other: " << why;
+}
+
+/// Puts what a step does to memory, from `op` on, into its lane.
+static void putInLane(Block::iterator op, Block::iterator end, int64_t lane) {
+  for (; op != end; ++op)
+    op->walk([&](Operation *inner) {
+      if (isa<LaunchOp, CopyOp, FillOp, AccumulateOp>(inner))
+        inner->setAttr(
+            kLane,
+            IntegerAttr::get(IntegerType::get(op->getContext(), 64), lane));
+    });
+}
+
+/// The steps one by one, in two lanes in turn.
 LogicalResult NestExpander::emitOverlap(size_t at, const ShiftedLoop &shifted) {
-  Block *block = builder.getInsertionBlock();
+  // What launches work in is one for each lane.
+  std::array<DenseMap<Operation *, Value>, 2> scratchOf;
   for (int64_t number = 0; number < shifted.steps; ++number) {
-    auto start = builder.getInsertionPoint();
-    Operation *before = start == block->begin() ? nullptr : &*std::prev(start);
-    // What a launch works in is one for each lane.
-    scratches.clear();
+    Block *block = builder.getInsertionBlock();
+    auto end = builder.getInsertionPoint();
+    Operation *before = end == block->begin() ? nullptr : &*std::prev(end);
     RingStep step = getStep(shifted, constant(number));
+    step.lane = number % 2;
     if (number + 1 == shifted.steps)
       step.more = {};
-    if (failed(emitStep(at, shifted, step)))
+    std::swap(scratches, scratchOf[step.lane]);
+    LogicalResult result = emitStep(at, shifted, step);
+    std::swap(scratches, scratchOf[step.lane]);
+    if (failed(result))
       return failure();
-    Operation *op = before ? before->getNextNode() : &block->front();
-    for (; op != nest.getOperation(); op = op->getNextNode())
-      if (auto launch = dyn_cast<LaunchOp>(op))
-        launch->setAttr(kLane, builder.getI64IntegerAttr(number));
+    putInLane(before ? std::next(before->getIterator()) : block->begin(), end,
+              step.lane);
   }
   return success();
 }

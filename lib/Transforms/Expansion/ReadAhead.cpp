@@ -69,7 +69,8 @@ std::optional<size_t> NestExpander::findRingOfSlices(size_t at) {
   while (ring < loops.size() &&
          (loops[ring].getParts() == 1 || isCoordinate(loops[ring])))
     ++ring;
-  if (ring == loops.size() || !loops[ring].getShift())
+  if (ring == loops.size() || !loops[ring].getShift() ||
+      runsInLanes(loops[ring]))
     return std::nullopt;
   LoopAttr loop = loops[ring];
   ArrayRef<Ring> members = rings[loop.getName()];

@@ -236,7 +236,7 @@ LogicalResult NestExpander::emitSteps(size_t at, const ShiftedLoop &shifted) {
     return result;
   }
 
-  if (overlaps(loop)) {
+  if (runsInLanes(loop)) {
     LogicalResult result = emitOverlap(at, shifted);
     returnSlices(shifted, before);
     return result;

@@ -20,7 +20,7 @@ struct Ring {
   StringAttr level = {}; // the one that this loop moves along; null: broadcast
   SmallVector<StringAttr> group = {}; // who pull, or get what is broadcast;
                                       // empty: parts rotate
-  /// The parts at hand: one being read, one arriving, and of those that
+  /// The parts at hand: those being read, one arriving, and of those that
   /// rotate the ones between that the neighbour has yet to receive.
   Value slots = {};
   int64_t numSlots = 2;
@@ -36,8 +36,9 @@ struct Ring {
   /// have made of them by then: only the part at hand moves.
   SmallVector<std::pair<StringAttr, int64_t>> slice = {};
   Value packed = {}; // the rank's own of what moves; null: its shard
-  Value wide = {}; // the part at hand in the buffer's own type; null: it moves
-                   // so
+  /// The part at hand in the buffer's own type, of each lane; none: it moves
+  /// so.
+  SmallVector<Value, 2> wide = {};
   /// Whether the owner of each part sends it to all, itself included.
   bool isBroadcast() const { return !level; }
   bool isAlwaysInSlot() const { return isBroadcast() || firstOwnSlot; }
@@ -89,6 +90,7 @@ struct RingStep {
   /// Where a traveller has what this step makes of it, and what the step before
   /// made, which leaves meanwhile.
   Value madeSlot, leavingSlot;
+  int64_t lane = 0; // where its launches run, of those of steps that overlap
 };
 
 /// A hop of a ring: the part that leaves, the slot it is in where it is not

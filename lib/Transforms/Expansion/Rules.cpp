@@ -233,8 +233,7 @@ static bool movesUnlikeSlices(ArrayRef<LoopAttr> loops, LoopAttr ring,
            llvm::any_of(outer.getAxes(),
                         [&](StringAttr axis) { return type.hasAxis(axis); }) &&
            llvm::any_of(levels, [&](StringAttr level) {
-             return llvm::is_contained(outer.getShift().getLevels(), level) &&
-                    llvm::is_contained(ring.getShift().getLevels(), level);
+             return llvm::is_contained(outer.getShift().getLevels(), level);
            });
   });
 }
@@ -274,12 +273,20 @@ NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
     bool rotates =
         shifted.size() == foreign.size() && followsLoops(cut) &&
         llvm::all_of(shifted, [&](LoopAttr loop) {
-          return isOpenAround(loop, cut.getAxis(), getFactors(mesh, cut)) &&
-                 !movesUnlikeSlices(loops, loop, type, foreign);
+          return isOpenAround(loop, cut.getAxis(), getFactors(mesh, cut));
         });
     bool gathers = shifted.empty() && isInMeshOrder(foreign) &&
                    foreign.size() == getFactors(mesh, cut).size();
     exchanges |= !first || !follows || !(rotates || gathers);
+  }
+  // Of loops that pull, the innermost has a ring over the levels of all.
+  SmallVector<StringAttr> levels;
+  for (const Move &move : findMoves(buffer, movement)) {
+    levels.push_back(move.level);
+    if (!move.hasRing)
+      continue;
+    exchanges |= movesUnlikeSlices(loops, move.loop, type, levels);
+    levels.clear();
   }
   if (exchanges)
     movement = {{}, {}, /*exchanges=*/true};
@@ -349,13 +356,9 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
                           << dim.getAxis() << "' serves its placement";
   }
   bool stays = isSamePlacement(program, binding.getBoundary(), inside);
-  if (!stays && (movement.exchanges || !movement.cut)) {
-    FailureOr<bool> isExchanged = addExchangedInput(buffer, inside);
-    if (failed(isExchanged))
-      return failure();
-    if (*isExchanged)
-      return success();
-  }
+  if (!stays && (movement.exchanges || !movement.cut) &&
+      addExchangedInput(buffer, inside))
+    return success();
   if (!stays)
     memory[argument] = reshardInput(argument, inside);
   if (movement.exchanges || !movement.cut)

@@ -127,8 +127,9 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
   }
   int64_t count = shards / mesh.getLevelSize(ring.level) * loop.getParts();
   int64_t moved = count * ring.chunks;
+  int64_t lanes = runsInLanes(loop) ? 2 : 1;
+  ring.numSlots = (pulled ? 1 : each) + lanes;
   if (!pulled) {
-    ring.numSlots = each + 1;
     // A part of a shard lies together where nothing comes before its axis.
     if (each * ring.chunks > 1 && !keepsOwn && !isOutermost(local, axis))
       ring.outgoing = makeRingMemory(ring, axis, local, 1, moved);
@@ -139,8 +140,8 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
   ring.slots = makeRingMemory(
       ring, axis, local, keepsOwn ? slots + each * ring.chunks : slots, moved);
   if (wide)
-    widened[ring.buffer] = ring.wide =
-        makeRingMemory(ring, axis, wide, 1, count);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      ring.wide.push_back(makeRingMemory(ring, axis, wide, 1, count));
   rings[loop.getName()].push_back(ring);
   return success();
 }

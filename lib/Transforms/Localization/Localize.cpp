@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/KernelSignature.h"
 #include "lib/Transforms/Localization/ProgramLocalizer.h"
 #include "lib/Transforms/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -66,6 +67,9 @@ LogicalResult ProgramLocalizer::localize() {
 LogicalResult ProgramLocalizer::convert(Block &block) {
   for (Operation &op : block.without_terminator()) {
     LogicalResult result = success();
+    auto at = builder.getInsertionPoint();
+    Operation *before =
+        at == builder.getBlock()->begin() ? nullptr : &*std::prev(at);
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       auto copy = scf::ForOp::create(
           builder, op.getLoc(), mapping.lookup(loop.getLowerBound()),
@@ -112,6 +116,7 @@ LogicalResult ProgramLocalizer::convert(Block &block) {
     if (failed(result))
       return failure();
     keepTransport(op);
+    keepLane(op, before);
   }
   return success();
 }
@@ -138,6 +143,21 @@ void ProgramLocalizer::keepTransport(Operation &op) {
                      : Value();
   if (result)
     result.getDefiningOp()->setAttr("commir.transport", transport);
+}
+
+/// What an op became, behind `before`, is in the lane of that op: the pieces of
+/// a launch, and what fills their memory first.
+void ProgramLocalizer::keepLane(Operation &op, Operation *before) {
+  Attribute lane = op.getAttr(kLane);
+  if (!lane)
+    return;
+  auto made =
+      before ? std::next(before->getIterator()) : builder.getBlock()->begin();
+  for (; made != builder.getInsertionPoint(); ++made)
+    made->walk([&](Operation *inner) {
+      if (isa<LaunchOp, CopyOp, FillOp, AccumulateOp>(inner))
+        inner->setAttr(kLane, lane);
+    });
 }
 
 LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {

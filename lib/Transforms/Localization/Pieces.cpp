@@ -305,14 +305,11 @@ LogicalResult ProgramLocalizer::convert(LaunchOp op) {
                                 mask.getRight(), ArrayRef<int64_t>());
         Value scratch =
             op.getScratch() ? mapping.lookup(op.getScratch()) : Value();
-        auto launch =
-            LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
-                             pieces.take_front(op.getInputs().size()),
-                             pieces.drop_front(op.getInputs().size()), at,
-                             within, op.getScaleAttr(), op.getGroupAttr(),
-                             op.getImplAttr(), scratch, *overwrite);
-        if (Attribute lane = op->getAttr(kLane))
-          launch->setAttr(kLane, lane);
+        LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
+                         pieces.take_front(op.getInputs().size()),
+                         pieces.drop_front(op.getInputs().size()), at, within,
+                         op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
+                         scratch, *overwrite);
       });
   return success(succeeded(split) && succeeded(result));
 }

@@ -71,6 +71,7 @@ private:
 
   LogicalResult convert(Block &block);
   LogicalResult convert(scf::IfOp op);
+  void keepLane(Operation &op, Operation *before);
   void keepTransport(Operation &op);
   LogicalResult convert(AllocOp op);
   LogicalResult convert(LeaseOpenOp op);

@@ -83,13 +83,11 @@ void ProgramLocalizer::launchRuns(LaunchOp op, const AxisRun &queries,
   }
   ValueRange all(taken);
   Value scratch = op.getScratch() ? mapping.lookup(op.getScratch()) : Value();
-  auto launch = LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
-                                 all.take_front(op.getInputs().size()),
-                                 all.drop_front(op.getInputs().size()), at,
-                                 mask, op.getScaleAttr(), op.getGroupAttr(),
-                                 op.getImplAttr(), scratch, overwrite);
-  if (Attribute lane = op->getAttr(kLane))
-    launch->setAttr(kLane, lane);
+  LaunchOp::create(builder, op.getLoc(), op.getKernelAttr(),
+                   all.take_front(op.getInputs().size()),
+                   all.drop_front(op.getInputs().size()), at, mask,
+                   op.getScaleAttr(), op.getGroupAttr(), op.getImplAttr(),
+                   scratch, overwrite);
 }
 
 void ProgramLocalizer::forEachOverwritten(

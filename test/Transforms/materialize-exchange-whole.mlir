@@ -4,7 +4,7 @@ commir.mesh @mesh(gpu = 2)
 commir.program @nothing_moves on @mesh axes(i = 9, j = 7, k = 5)
     inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R7 in slices (nothing that its steps use or make is owned by other ranks outside of the loops; leave out overlap(i)), which this version does not lower yet}}
+  // expected-remark@below {{the steps of 'i' run one after the other: nothing that they use or make moves slice by slice}}
   commir.for i of 3, j of 2 parallel(gpu), k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -21,7 +21,7 @@ commir.mesh @mesh(gpu = 2)
 commir.program @inside_another on @mesh axes(i = 9, j = 7, k = 5)
     inputs(%A: !commir.buffer<[i, k], f32> at [k -> gpu], %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R7 in slices (loop 'k' repeats its steps; leave out overlap(i)), which this version does not lower yet}}
+  // expected-remark@below {{the steps of 'i' run one after the other: a loop around repeats them}}
   commir.for k of 2, i of 3, j of 2 parallel(gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -38,7 +38,8 @@ commir.mesh @mesh(gpu = 2)
 commir.program @other_shards on @mesh axes(i = 9, j = 7, k = 5)
     inputs(%A: !commir.buffer<[i, k], f32> at [i -> gpu], %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R7 in slices ('A' has shards along 'i' that no part of the loops is within; leave out overlap(i)), which this version does not lower yet}}
+  // expected-remark@+2 {{'A' is exchanged whole, not under the steps of 'i' (R7): it has shards along 'i' that no part of the loops is within}}
+  // expected-remark@below {{the steps of 'i' run one after the other: nothing that they use or make moves slice by slice}}
   commir.for i of 3, j of 2 parallel(gpu), k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -55,7 +56,8 @@ commir.mesh @mesh(gpu = 2)
 commir.program @unfinished on @mesh axes(i = 9, j = 7, k = 5)
     inputs(%A: !commir.buffer<[i, k], f32>, %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32> at []) {
-  // expected-error@below {{needs rule R7 in slices (a step leaves 'C' unfinished; leave out overlap(i)), which this version does not lower yet}}
+  // expected-remark@+2 {{'C' is exchanged whole, not under the steps of 'i' (R7): a step leaves it unfinished}}
+  // expected-remark@below {{the steps of 'i' run one after the other: nothing that they use or make moves slice by slice}}
   commir.for i of 3, j of 2 parallel(gpu), k of 2 {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
@@ -72,7 +74,8 @@ commir.mesh @mesh(gpu = 9)
 commir.program @many_ranks on @mesh axes(i = 9, j = 7, k = 5)
     inputs(%A: !commir.buffer<[i, k], f32> at [k -> gpu], %B: !commir.buffer<[k, j], f32>)
     outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R7 in slices ('A' is exchanged by 9 ranks, and at most 8 read from each other at once; leave out overlap(i)), which this version does not lower yet}}
+  // expected-remark@+2 {{'A' is exchanged whole, not under the steps of 'i' (R7): 9 ranks exchange it, and at most 8 read from each other at once}}
+  // expected-remark@below {{the steps of 'i' run one after the other: nothing that they use or make moves slice by slice}}
   commir.for i of 3, j of 9 parallel(gpu), k {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
