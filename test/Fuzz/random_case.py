@@ -104,7 +104,7 @@ class Case:
     def _vary(self, call: Call) -> None:
         """Apply a step of a strategy, its choices drawn where that is legal."""
         if call.name == "shift" and (self._repeats() or self._dice.one_in(2)):
-            drawn = self._choices(call.kwargs["by"])
+            drawn = self._choices()
             if "offset" in call.kwargs:
                 drawn["offset"] = drawn["direction"]
             other = replace(call, kwargs=call.kwargs | drawn)
@@ -123,21 +123,18 @@ class Case:
         if len(call.args) > 1 and isinstance(call.args[1], list):
             self._hit("step", f"{call.name} over several levels")
 
-    def _choices(self, by: object) -> dict[str, int | str]:
-        """Draw how a loop shifted by one, or several, moves what it moves."""
+    def _choices(self) -> dict[str, int | str]:
+        """Draw how a shifted loop moves what it moves."""
         dice = self._dice
-        names = by if isinstance(by, list) else [by]
-        levels = [
-            level for loop in self._loops() if loop.name in names for level in loop.levels
-        ]
-        nests = sum(self.schedule.mesh[level] > 1 for level in levels) > 1
         # Loops around a ring that pulls whole parts let it read the next slice ahead.
         ahead = self._repeats() and dice.chance(2, 3)
         pulls = ahead or dice.one_in(3)
         results = dice.pick(["travel", "travel", "deliver", "fetch", "fetch"])
         direction = dice.pick([1, 1, -1])
-        # Results are delivered in chunks, or fetched, when the own part is the last.
+        # Results are delivered in chunks, or fetched, when the own part is the last; or else
+        # come whole, by messages.
         last = results == "fetch" or (results == "deliver" and dice.one_in(2))
+        last = last and dice.chance(7, 8)
         drawn: dict[str, int | str] = {
             "direction": direction,
             "offset": direction if last else dice.pick([0, 0, 1, -1, 2]),
@@ -148,14 +145,11 @@ class Case:
         waits = bool(read_placed(self.schedule).deferred)
         if waits and drawn["results"] == "travel":
             drawn["results"] = "deliver"  # what travels is merged on its way
-        # What rotates along an outer ring comes whole, and chunks of results end with the
-        # own part.
-        turns = nests and drawn["reads"] == "rotate"
-        if self._pair or ahead or waits or turns or (results == "deliver" and not last):
+        if self._pair or ahead:
             drawn["chunks"] = 1
         # One that is rounded once, to what the outputs have, is as right as they are.
         narrow = self.program.outputs[0].dtype
-        wide = waits or drawn["results"] == "travel"
+        wide = drawn["results"] == "travel"
         if not wide and not self._pair and narrow in ("bf16", "f16") and dice.one_in(2):
             drawn["link"] = narrow
         return drawn
@@ -218,7 +212,7 @@ class Case:
             return
         several = len(parallel) > 1 and self._dice.one_in(3)
         by: list[str] | str = list(parallel) if several else self._dice.pick(parallel)
-        self._apply_shift(self._dice.pick(still), by, self._choices(by))
+        self._apply_shift(self._dice.pick(still), by, self._choices())
 
     def _apply_shift(self, loop: str, by: list[str] | str, drawn: dict[str, int | str]) -> None:
         call = Call(name="shift", args=[loop], kwargs={"by": by, **drawn})
@@ -273,18 +267,15 @@ class Case:
                 self.schedule.shard(output.name, axis, levels)
                 self._placed.add(output.name)
         if axis in self._open() and self._dice.one_in(2):
-            drawn = self._choices(loop.name)
-            # Several parts a rank come in order, each as it is merged.
-            several = drawn["direction"] == 1 and not read_placed(self.schedule).deferred
+            drawn = self._choices()
             ranks = prod(self.schedule.mesh[level] for level in levels)
-            ring, each = self._ring(str(axis), ranks, several)
+            ring, each = self._ring(str(axis), ranks)
             drawn["offset"] = int(drawn["direction"]) * each
             self._apply_shift(ring, loop.name, drawn)
 
-    def _ring(self, axis: str, ranks: int, several: bool) -> tuple[str, int]:
+    def _ring(self, axis: str, ranks: int) -> tuple[str, int]:
         """Draw a loop over an axis for results to move along, and its parts a rank."""
-        kinds = ["whole", "whole", "inside", "outside", *(["several"] if several else [])]
-        kind = self._dice.pick(kinds)
+        kind = self._dice.pick(["whole", "whole", "inside", "outside", "several"])
         if kind == "whole":
             return axis, 1
         each = 2 if kind == "several" else 1

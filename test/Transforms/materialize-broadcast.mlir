@@ -132,3 +132,26 @@ commir.program @joined on @mesh axes(i = 8, j = 9, k = 12)
     commir.store %c to %C merge(sum) over(k) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+// Stripes are dealt in turn: panel p of 6 is of shard p mod 3 of A, and of shard p mod 2 of B.
+// CHECK-LABEL: commir.program @striped on
+// CHECK: scf.for
+// CHECK-DAG: %[[COLS:.*]] = arith.constant 3 : index
+// CHECK: %[[ROOT_A:.*]] = arith.remui %[[PANEL:.*]], %[[COLS]] : index
+// CHECK: commir.copy
+// CHECK: commir.broadcast.start %{{.*}} into %{{.*}} of %[[ROOT_A]] on "col"
+// CHECK: commir.copy
+// CHECK: commir.broadcast.start {{.*}} on "row"
+commir.mesh @mesh(row = 2, col = 3)
+commir.program @striped on @mesh axes(i = 8, j = 9, k = 12 striped(2))
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> col] broadcast [k], %B: !commir.buffer<[k, j], f32> shard [k -> row] broadcast [k])
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i of 2 parallel(row), j of 3 parallel(col), k {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b) : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>) -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

@@ -4,26 +4,6 @@
 // R3 in forms that are not lowered
 //===----------------------------------------------------------------------===//
 
-commir.mesh @mesh(node = 2, gpu = 2)
-commir.program @chunks_around_a_ring on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32>,
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R9 in chunks by rotate (what outer loop 'k_outer' brings of 'B' comes whole; read it by pull, or give the loop one chunk)}}
-  commir.for i_outer in i of 2 parallel(node), i_inner in i of 2 parallel(gpu), j,
-      k_outer in k of 2 shift(by i_outer on node, chunks 2), k_inner in k of 2 shift(by i_inner on gpu) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
 commir.mesh @mesh(gpu = 4)
 commir.program @link_of_8_bits on @mesh axes(i = 8, j = 8, k = 8)
     inputs(%A: !commir.buffer<[i, k], f32>,
@@ -31,26 +11,6 @@ commir.program @link_of_8_bits on @mesh axes(i = 8, j = 8, k = 8)
     outputs(%C: !commir.buffer<[i, j], f32>) {
   // expected-error@below {{needs rule R3 and R6 with link 'f8E4M3FN' (elements move in f64, f32, bf16 or f16; give one of them)}}
   commir.for i of 4 parallel(gpu), j, k of 4 shift(by i on gpu, link f8E4M3FN) {
-    %a = commir.load %A : !commir.buffer<[i, k], f32>
-    %b = commir.load %B : !commir.buffer<[k, j], f32>
-    %c = commir.kernel "matmul"(%a, %b)
-        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
-        -> !commir.tile<[i, j], f32>
-    commir.store %c to %C merge(sum) over(k)
-        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 2)
-commir.program @chunks_of_a_ring_around_another on @mesh axes(i = 8, j = 8, k = 8)
-    inputs(%A: !commir.buffer<[i, k], f32> replicate [gpu],
-           %B: !commir.buffer<[k, j], f32>)
-    outputs(%C: !commir.buffer<[i, j], f32>) {
-  // expected-error@below {{needs rule R3 in chunks by rotate of tiles (a chunk of 'B' has rows of each part of the loops inside 'k_outer'; read it by pull, or in one chunk)}}
-  commir.for i of 2 parallel(node), j of 2 parallel(gpu),
-      k_outer in k of 2 shift(by i on node, chunks 2), k_inner in k of 2 shift(by j on gpu) {
     %a = commir.load %A : !commir.buffer<[i, k], f32>
     %b = commir.load %B : !commir.buffer<[k, j], f32>
     %c = commir.kernel "matmul"(%a, %b)
@@ -293,29 +253,5 @@ commir.program @divided_sum on @mesh axes(i = 8, j = 8, k = 6)
         -> !commir.tile<[i, j], f32>
     commir.store %c to %C merge(sum) over(k)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
-  }
-}
-
-// -----
-
-// Parts of h that share a row of dK cannot travel each on its own.
-commir.mesh @mesh(gpu = 4)
-commir.program @grouped_result on @mesh axes(b = 1, h = 8, sq = 16, sk = 16)
-    inputs(%Q: !commir.buffer<[b, sq, h, 4], f32>, %K: !commir.buffer<[b, sk, h/4, 4], f32>, %LSE: !commir.buffer<[b, h, sq], f32>)
-    outputs(%dQ: !commir.buffer<[b, sq, h, 4], f32>, %dK: !commir.buffer<[b, sk, h/4, 4], f32>, %dV: !commir.buffer<[b, sk, h/4, 4], f32>) {
-  // expected-error@below {{needs rule R8 (axis 'h' is cut within the groups of 'h/4'; cut it at multiples of 4)}}
-  commir.for b, h of 4 shift(by sq on gpu), sq of 4 parallel(gpu), sk {
-    %q = commir.load %Q : !commir.buffer<[b, sq, h, 4], f32>
-    %k = commir.load %K : !commir.buffer<[b, sk, h/4, 4], f32>
-    %l = commir.load %LSE : !commir.buffer<[b, h, sq], f32>
-    %dq, %dk, %dv = commir.kernel "attention_bwd"(%q, %k, %k, %q, %q, %l)
-        : (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>,
-           !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, h, sq], f32>)
-        -> (!commir.tile<[b, sq, h, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>)
-    commir.store %dq to %dQ merge(sum) over(sk)
-        : !commir.tile<[b, sq, h, 4], f32> to !commir.buffer<[b, sq, h, 4], f32>
-    commir.store %dk, %dv to %dK, %dV merge(sum) over(sq, h)
-        : !commir.tile<[b, sk, h/4, 4], f32>, !commir.tile<[b, sk, h/4, 4], f32>
-        to !commir.buffer<[b, sk, h/4, 4], f32>, !commir.buffer<[b, sk, h/4, 4], f32>
   }
 }

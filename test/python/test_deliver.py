@@ -168,11 +168,11 @@ def test_every_rank_works_on_the_same_rounded_keys():
 
 
 @pytest.mark.parametrize("results", ["deliver", "fetch"])
-def test_chunks_that_cut_a_group_of_heads_are_refused(results):
+def test_chunks_that_cut_a_group_of_heads_do_not_move(results):
     program = mc.programs.attention_backward(h=4, group=2, sq=5, sk=6, d=2, dtype="f32")
     schedule = mc.Schedule(program, mc.Mesh(gpu=2)).parallelize("sk", "gpu")
     schedule.shard("dQ", "h", "gpu").shift(
         "h", by="sk", offset=1, reads="pull", results=results, chunks=2
     )
-    with pytest.raises(mc.CompileError, match="axis 'h' is cut within the groups of 'h/2'"):
-        schedule.compile()
+    plan = schedule.compile()
+    assert trial(plan).right

@@ -240,3 +240,31 @@ def test_the_last_part_of_one_rank_may_be_empty():
     recipe += "shift(sq, by=sk, offset=1, reads=pull, results=deliver, chunks=2); tile(b, 2); "
     recipe += "shift(b_outer, by=sk, reads=pull, results=deliver)"
     assert run(attention(b=1), "gpu=1", recipe).right
+
+
+@pytest.mark.parametrize("shift", ["", ", direction=-1, offset=1", ", reads=pull"])
+@pytest.mark.parametrize(("ranks", "parts"), [(2, 4), (3, 6)])
+@pytest.mark.parametrize("layout", IN_PIECES)
+def test_parts_of_a_part_that_a_rank_has(layout, ranks, parts, shift):
+    """A loop is shifted over the level of an outer loop over its axis: nothing moves."""
+    recipe = f"tile(k, {ranks}); parallelize(k_outer, gpu); tile(k_inner, {parts}); "
+    recipe += f"shift(k_inner_outer, by=k_outer{shift})"
+    assert run(matmul(layout={"k": layout}), f"gpu={ranks}", recipe).right
+
+
+@pytest.mark.parametrize("layout", IN_PIECES)
+def test_parts_of_a_part_beside_a_ring(layout):
+    """B moves along the ring; A is exchanged before, for what its ranks visit."""
+    recipe = "parallelize(i, node); tile(k, gpu); parallelize(k_outer, gpu); "
+    recipe += "tile(k_inner, 4); tile(k_inner_inner, 3); shift(k_inner_outer, by=i)"
+    assert run(matmul(layout={"k": layout}), "gpu=3,node=2", recipe).right
+
+
+@pytest.mark.parametrize("results", ["travel", "deliver", "fetch"])
+@pytest.mark.parametrize("kept", ["", "shard(dQ, b, gpu); "])
+def test_results_that_stay_beside_several_parts_of_one_that_travels(kept, results):
+    """The parts of a rank are the chunks of one, within what 'b_inner' shares out."""
+    program = mc.programs.attention_backward(b=3, h=2, sq=7, sk=5, d=3, dtype="f32")
+    recipe = f"parallelize(sk, gpu); {kept}tile(b, 4); parallelize(b_inner, node); "
+    recipe += f"shift(b_outer, by=sk, offset=2, reads=pull, results={results})"
+    assert run(program, "node=2,gpu=2", recipe).right

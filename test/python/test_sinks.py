@@ -83,11 +83,7 @@ def test_a_schedule_may_spread_the_nest_of_the_sink_itself(name):
 
 def test_parts_that_share_a_group_do_not_travel():
     program = mc.programs.attention_backward(h=8, group=4, sq=9, sk=8, d=4, dtype="f32")
-    schedule = mc.Schedule(program, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq")
-    with pytest.raises(
-        mc.CompileError, match="'h' is cut within the groups of 'h/4'; cut it at"
-    ):
-        schedule.compile()
+    check(mc.Schedule(program, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq"))
     aligned = mc.programs.attention_backward(h=8, group=2, sq=9, sk=8, d=4, dtype="f32")
     check(mc.Schedule(aligned, mc.Mesh(gpu=4)).parallelize("sq", "gpu").shift("h", by="sq"))
 

@@ -51,60 +51,70 @@ void NestExpander::cutPanels() {
       builder.getArrayAttr(SmallVector<Attribute>(loops.begin(), loops.end())));
 }
 
-/// What is not read panel by panel, though the schedule says so, is refused.
-LogicalResult NestExpander::refuseBroadcast(int64_t buffer) {
-  if (program.getBinding(buffer).getBroadcast().empty())
-    return success();
-  return needsRule("R2 by broadcast", "'" + getName(buffer) +
-                                          "' moves as a whole, to where the "
-                                          "loops use it; read it by gather");
+/// A schedule that asked for one panel a step is told that it gets the whole.
+void NestExpander::remarkBroadcast(int64_t buffer, const Twine &why) {
+  if (!program.getBinding(buffer).getBroadcast().empty())
+    nest.emitRemark() << "'" << getName(buffer)
+                      << "' comes whole before the loops, not panel by panel: "
+                      << why;
 }
 
-LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut) {
-  StringAttr axis = builder.getStringAttr(cut.getAxis());
+/// The loop that walks the panels of an input; null, with a remark, where none
+/// does.
+LoopAttr NestExpander::findPanelLoop(int64_t buffer, StringAttr axis) {
   auto loop = llvm::find_if(loops, [&](LoopAttr each) {
     return each.isOver(axis) && each.getParts() != 1;
   });
-  if (loop == loops.end() || loop->isParallel())
-    return needsRule("R2 by broadcast",
-                     "no loop walks '" + axis.getValue() +
-                         "' in sequence outside those in parallel; tile "
-                         "it, reorder the loops, or read by gather");
+  if (loop == loops.end() || loop->isParallel()) {
+    remarkBroadcast(buffer, "no loop walks '" + axis.getValue() +
+                                "' in sequence outside those in parallel");
+    return {};
+  }
+  if (loop->getShift() && loop->getShift().getChunks() != 1) {
+    remarkBroadcast(buffer, "'" + loop->getName() + "' moves parts in chunks");
+    return {};
+  }
+  return *loop;
+}
+
+LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut,
+                                      LoopAttr loop) {
+  StringAttr axis = builder.getStringAttr(cut.getAxis());
   Value argument = program.getBody().getArgument(buffer);
   Ring ring{argument, memory[argument], getFactors(mesh, cut)};
   for (Attribute level : ring.factors)
     ring.group.push_back(cast<StringAttr>(level));
-  if (isStriped(axis) && (loop->getParts() != countParts(ring.factors) ||
-                          getPartsARank(describeShift(*loop)) != 1))
-    return needsRule("R2 by broadcast",
-                     "a striped shard is no union of the " +
-                         Twine(loop->getParts()) + " panels; lay '" +
-                         axis.getValue() +
-                         "' out in blocks, or read by gather");
-  ShiftAttr shift = loop->getShift();
   Type type = getElementType(ring.own);
-  if (shift && (shift.getChunks() != 1 || getLinkType(*loop, type) != type))
-    return needsRule("R2 by broadcast", "'" + loop->getName() +
-                                            "' moves parts in chunks or over "
-                                            "a narrower link; give it one "
-                                            "chunk, and no link");
-  if (failed(findSlice(*loop, ring)))
+  if (loop.getShift() && getLinkType(loop, type) != type)
+    return needsRule("R2 by broadcast", "'" + loop.getName() +
+                                            "' moves parts over a narrower "
+                                            "link; give it no link, or read '" +
+                                            getName(buffer) + "' by gather");
+  if (failed(findSlice(loop, ring)))
     return failure();
   ring.slots = makeRingMemory(ring, axis, cast<BufferType>(ring.own.getType()),
-                              /*slots=*/2, loop->getParts());
-  rings[loop->getName()].push_back(ring);
+                              /*slots=*/2, loop.getParts());
+  rings[loop.getName()].push_back(ring);
   return success();
 }
 
 /// Starts to bring a panel from its owner to all of the group. What does not
 /// lie together in the owner's shard, the owner packs into its own slot first.
+/// Stripes are dealt in turn: to panels, and to shards.
 Value NestExpander::startBroadcast(const ShiftedLoop &shifted,
                                    const Ring &member, Value panel, Value slot,
                                    Value when) {
   Location loc = nest.getLoc();
   int64_t each = shifted.parts / countParts(member.factors);
+  bool isDealt = each != 1 && isStriped(shifted.axis);
+  Part part;
+  addPart(shifted.axis, part, panel, shifted.parts, getPartsARank(shifted));
+  panel = part.index;
   Value root = panel, rank, own;
-  if (each != 1)
+  if (isDealt)
+    root = arith::RemUIOp::create(builder, loc, panel,
+                                  constant(shifted.parts / each));
+  else if (each != 1)
     root = arith::DivUIOp::create(builder, loc, panel, constant(each));
   for (StringAttr level : member.group)
     rank = rank ? add(mul(rank, mesh.getLevelSize(level)), getRank(level))
@@ -117,7 +127,8 @@ Value NestExpander::startBroadcast(const ShiftedLoop &shifted,
   bool liesTogether =
       member.slice.empty() &&
       (each == 1 ||
-       (isOutermost(cast<BufferType>(member.own.getType()), shifted.axis) &&
+       (!isDealt &&
+        isOutermost(cast<BufferType>(member.own.getType()), shifted.axis) &&
         getPieces(program.getAxis(shifted.axis), shifted.parts) == 1));
   if (liesTogether) {
     // The same panel of each shard: only the owner's is read.

@@ -31,23 +31,6 @@ using namespace mlir::commir;
 /// op of its own, and the plan's text shall not grow with the ranks.
 static constexpr int64_t kTilesAtOnce = 4;
 
-/// Several parts a rank, one after the other, are the chunks of one part: a
-/// loop that walks them so. Another, that starts within the parts of a rank or
-/// comes from behind, stays as it is.
-static LoopAttr gatherParts(LoopAttr loop, int64_t ranks) {
-  ShiftAttr shift = loop.getShift();
-  int64_t each = loop.getParts() / ranks;
-  if (each == 1 || shift.getDirection() != 1 || shift.getOffset() % each != 0)
-    return loop;
-  return LoopAttr::get(
-      loop.getContext(), loop.getName(), loop.getAxes(), ranks,
-      loop.getLevels(),
-      ShiftAttr::get(loop.getContext(), shift.getLoops(), shift.getLevels(),
-                     shift.getDirection(), shift.getOffset() / each,
-                     shift.getReads(), shift.getResults(), shift.getVia(),
-                     shift.getChunks() * each, shift.getLink()));
-}
-
 /// Finds along which loops something moves: work on them is cut as that is.
 void NestExpander::findChunks() {
   llvm::SmallDenseSet<LoopAttr> moving;
@@ -59,16 +42,9 @@ void NestExpander::findChunks() {
       if (move.hasRing)
         moving.insert(move.loop);
   }
-  for (LoopAttr &loop : loops) {
-    bool carries =
-        llvm::any_of(nest.getBody().getOps<StoreOp>(),
-                     [&](StoreOp store) { return travels(store, loop); });
-    bool moves = carries || moving.contains(loop);
-    if (carries)
-      loop = gatherParts(loop, mesh.getLevelSize(getRingLevels(loop).front()));
-    if (moves)
+  for (LoopAttr loop : loops)
+    if (moving.contains(loop) || !getStoresAlong(loop).empty())
       chunkCounts[loop.getName()] = loop.getShift().getChunks();
-  }
 }
 
 /// Into how many chunks the loops around one cut its axis, or another.

@@ -200,12 +200,24 @@ void NestExpander::mergeWaiting(StoreOp store) {
       leaveOut(store, any, merge);
 }
 
+/// Puts what a link rounded on its way, and is merged later, to what waits.
+void NestExpander::keepArrived(const ShiftedLoop &shifted,
+                               const TravellingStore &moved, Value slot) {
+  Value rank = getRank(shifted.level);
+  for (const Traveller &traveller : moved.results)
+    if (traveller.waiting && !traveller.waitsAsItComes())
+      CopyOp::create(
+          builder, nest.getLoc(),
+          getTravelTile(shifted, traveller, traveller.incoming, rank),
+          getTravelTile(shifted, traveller, traveller.waiting, rank, slot));
+}
+
 /// Merges what waits of a deferred store's results, the own part among it.
 void NestExpander::mergeArrived(const ShiftedLoop &shifted,
                                 const TravellingStore &moved) {
   SmallVector<Value> stacks, totals;
   for (const Traveller &traveller : moved.results) {
-    stacks.push_back(getTravelTile(shifted, traveller, traveller.incoming,
+    stacks.push_back(getTravelTile(shifted, traveller, traveller.waiting,
                                    getRank(shifted.level), Value(),
                                    shifted.steps));
     totals.push_back(getTotalTile(shifted, traveller));

@@ -141,59 +141,13 @@ LoopAttr NestExpander::findRingInside(LoopAttr loop) {
   return {};
 }
 
-/// What this version does not move in chunks.
-LogicalResult NestExpander::checkChunks(LoopAttr loop) {
-  ArrayRef<TravellingStore> stores = travellers[loop.getName()];
-  auto isDelivered = [&](const TravellingStore &moved) {
-    return goesInChunks(moved.store, loop);
-  };
-  bool delivers = llvm::any_of(stores, isDelivered);
-  if (stores.empty() || (!delivers && loop.getShift().getChunks() == 1))
-    return success();
-  for (const TravellingStore &moved : stores) {
-    if (StoreOp(moved.store).getDeferred() && loop.getShift().getChunks() > 1)
-      return needsRule("R6 in chunks of a deferred merge",
-                       "what comes in chunks is merged as it comes; do not "
-                       "defer it, or let it come in one chunk");
-    if (!moved.results.front().tiles.empty() &&
-        travelsInside(moved.store, loop))
-      return needsRule("R6 in chunks along nested loops",
-                       "what the loops inside bring of a chunk is in pieces; "
-                       "let '" +
-                           loop.getName() + "' move in one chunk");
-  }
-  if (LoopAttr inner = findRingInside(loop);
-      inner && loop.getShift().getChunks() > 1)
-    return needsRule("R6 in chunks along nested loops",
-                     "loop '" + inner.getName() +
-                         "' moves parts of a chunk over the same ranks; let '" +
-                         loop.getName() + "' have a part a rank, in one chunk");
-  ShiftAttr shift = loop.getShift();
-  if (!delivers)
-    return success();
-  if (!llvm::all_of(stores, isDelivered))
-    return needsRule("R6 in two ways in chunks",
-                     "let all results of the loop travel, or none");
-  int64_t n = loop.getParts(), offset = shift.getOffset();
-  // Several parts a rank are chunks by now.
-  int64_t each = 1;
-  for (auto written : nest.getLoops().getAsRange<LoopAttr>())
-    if (written.getName() == loop.getName())
-      each = written.getParts() / n;
-  if ((shift.getDirection() * (n - 1) + offset) % n != 0)
-    return needsRule(("R6 in chunks with offset " + Twine(offset * each)).str(),
-                     "the own part must come last: give offset " +
-                         Twine(shift.getDirection() * each));
-  return success();
-}
-
 /// Where chunk `number` waits that does not come to where the result is. Of two
 /// ranks, each chunk has a place of its own; and so has what is merged at the
 /// end, behind the own part.
-Value NestExpander::getArrivalSlot(const ShiftedLoop &shifted, StoreOp store,
-                                   Value number) {
-  if (store.getDeferred())
-    return add(number, constant(1));
+Value NestExpander::getArrivalSlot(const ShiftedLoop &shifted,
+                                   const Traveller &traveller, Value number) {
+  if (traveller.waiting)
+    return traveller.waitsAsItComes() ? add(number, constant(1)) : Value();
   return shifted.parts == 2 ? number : Value();
 }
 
@@ -219,11 +173,10 @@ void NestExpander::startDelivery(const ShiftedLoop &shifted, Value number,
         Value made =
             traveller.outgoing ? traveller.outgoing : traveller.partial;
         Value coming =
-            arrives
-                ? getTotalTile(shifted, traveller, chunk)
-                : getChunkTile(shifted, traveller, traveller.incoming, rank,
-                               chunk,
-                               getArrivalSlot(shifted, moved.store, number));
+            arrives ? getTotalTile(shifted, traveller, chunk)
+                    : getChunkTile(shifted, traveller, traveller.incoming, rank,
+                                   chunk,
+                                   getArrivalSlot(shifted, traveller, number));
         if (moved.via == ResultVia::Deliver) {
           Value leaving =
               getChunkTile(shifted, traveller, made, part, chunk, slot);
@@ -260,14 +213,15 @@ void NestExpander::mergeDelivery(const ShiftedLoop &shifted, Value number,
   Value rank = getRank(shifted.level);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()]) {
     StoreOp store = moved.store;
+    keepArrived(shifted, moved, add(number, constant(1)));
     if (store.getDeferred() || (direct && arrivesInPlace(store, shifted.loop)))
       continue;
-    Value slot = getArrivalSlot(shifted, store, chunk);
     forEachTile(moved, [&] {
       SmallVector<Value> came, sums;
       for (const Traveller &traveller : moved.results) {
-        Value tile = getChunkTile(shifted, traveller, traveller.incoming, rank,
-                                  chunk, slot);
+        Value tile =
+            getChunkTile(shifted, traveller, traveller.incoming, rank, chunk,
+                         getArrivalSlot(shifted, traveller, chunk));
         if (traveller.widened) {
           Value wide =
               getChunkTile(shifted, traveller, traveller.widened, rank, chunk);
@@ -304,7 +258,7 @@ LogicalResult NestExpander::emitChunk(size_t at, const ShiftedLoop &shifted,
     bool isWritten = writesStep(store, shifted.loop);
     auto getMade = [&](const Traveller &traveller) -> Departure {
       if (own && store.getDeferred())
-        return {traveller.incoming, constant(0), inner, isWritten};
+        return {traveller.waiting, constant(0), inner, isWritten};
       if (own) {
         Departure total = getTotal(traveller);
         return {total.partial, total.slot, inner, /*isWritten=*/false};
@@ -357,10 +311,6 @@ void NestExpander::narrowChunk(const ShiftedLoop &shifted,
 }
 
 LogicalResult NestExpander::emitChunks(size_t at, const ShiftedLoop &shifted) {
-  if (shifted.steps != shifted.parts)
-    return needsRule("R6 in chunks behind a window",
-                     "some parts of the results have fewer partial results; "
-                     "let them come in one chunk");
   LogicalResult result = shifted.parts == 2 ? emitChunksOfTwo(at, shifted)
                                             : emitChunksOfMany(at, shifted);
   for (const TravellingStore &moved : travellers[shifted.loop.getName()])

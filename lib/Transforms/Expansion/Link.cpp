@@ -81,14 +81,17 @@ LogicalResult NestExpander::checkLink(LoopAttr loop) {
                    "elements move in f64, f32, bf16 or f16; give one of them");
 }
 
-/// Rounds this rank's shard once for all that will read it, where the link of a
-/// ring's loop is narrower.
-LogicalResult NestExpander::narrowRing(LoopAttr loop, PlacementAttr inside,
-                                       Ring &ring) {
+/// Rounds this rank's shard once for all that will read it, to the narrowest of
+/// the links that it moves over.
+LogicalResult NestExpander::narrowRing(ArrayRef<Move> moves,
+                                       PlacementAttr inside, Ring &ring) {
   auto type = cast<BufferType>(ring.own.getType());
-  if (failed(checkLink(loop)))
-    return failure();
-  Type link = getLinkType(loop, type.getElementType());
+  Type link = type.getElementType();
+  for (const Move &move : moves) {
+    if (failed(checkLink(move.loop)))
+      return failure();
+    link = getLinkType(move.loop, link);
+  }
   if (link == type.getElementType())
     return success();
   Value narrow = makeMemory(withElementType(type, link), 1, inside);
@@ -147,15 +150,18 @@ void NestExpander::makeTravelMemory(StoreOp store, LoopAttr loop,
   if (!arrivesInPlace(store, loop) || loop.getParts() != 2) {
     // What travels arrives a step before the chunk that it is merged with.
     int64_t arrivals = !isDelivered ? chunks : loop.getParts() == 2 ? slots : 1;
-    traveller.incoming = makeMemory(
-        moving,
-        (store.getDeferred() ? describeShift(loop).steps : arrivals) * tiles,
-        others, parts);
+    if (store.getDeferred())
+      traveller.waiting =
+          makeMemory(type, describeShift(loop).steps * tiles, others, parts);
+    traveller.incoming =
+        store.getDeferred() && !narrow
+            ? traveller.waiting
+            : makeMemory(moving, arrivals * tiles, others, parts);
   }
   if (copies)
     traveller.outgoing =
         makeMemory(moving, (inChunks ? slots : 1) * tiles, others, parts);
-  if (!narrow)
+  if (!narrow || store.getDeferred())
     return;
   auto kind = cast<MergeKindAttr>(*store.getMerge());
   if (kind.getValue() != MergeKind::Sum)

@@ -243,8 +243,10 @@ LogicalResult NestExpander::expand() {
                        "the parts of '" + loop.getName() +
                            "' are spread already; tile it first, and shift the "
                            "loop that is not parallel");
-  if (failed(placeOutputs()))
+  alignPairs();
+  if (failed(settleRings()))
     return failure();
+  placeOutputs();
   findChunks();
   llvm::SetVector<int64_t> inputs;
   for (LoadOp load : nest.getBody().getOps<LoadOp>())

@@ -89,14 +89,22 @@ private:
   LogicalResult checkStores();
   LogicalResult checkDivided(StoreOp store);
   bool isMadeInPlace(StoreOp store, int64_t buffer);
-  LogicalResult placeOutputs();
+  void alignPairs();
+  LogicalResult settleRings();
+  LogicalResult keepBack(StoreOp store, LoopAttr loop, const Twine &why);
+  SmallVector<StoreOp> getStoresAlong(LoopAttr loop);
+  std::string whyNotAlong(StoreOp store, LoopAttr loop);
+  std::string whyNotInChunks(LoopAttr loop);
+  std::string whyNotLast(LoopAttr loop);
+  void placeOutputs();
   Movement findMovement(int64_t buffer);
   bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
   void cutPanels();
-  LogicalResult refuseBroadcast(int64_t buffer);
-  LogicalResult addPanels(int64_t buffer, CutAttr cut);
+  void remarkBroadcast(int64_t buffer, const Twine &why);
+  LoopAttr findPanelLoop(int64_t buffer, StringAttr axis);
+  LogicalResult addPanels(int64_t buffer, CutAttr cut, LoopAttr loop);
   Value startBroadcast(const ShiftedLoop &shifted, const Ring &member,
                        Value panel, Value slot, Value when);
   SmallVector<Move> findMoves(int64_t buffer, const Movement &movement);
@@ -294,6 +302,8 @@ private:
                    SmallVectorImpl<Value> &tokens);
   void mergeTravel(const ShiftedLoop &shifted, const RingStep &step);
   void closeTravel(const ShiftedLoop &shifted);
+  void keepArrived(const ShiftedLoop &shifted, const TravellingStore &moved,
+                   Value slot);
   void mergeArrived(const ShiftedLoop &shifted, const TravellingStore &moved);
   void narrowDepartures(const ShiftedLoop &shifted, const RingStep &step);
   void startChunkTravel(const ShiftedLoop &shifted, const RingStep &step,
@@ -314,7 +324,6 @@ private:
   bool liesTogether(StoreOp store, LoopAttr loop);
   bool arrivesInPlace(StoreOp store, LoopAttr loop);
   LoopAttr findRingInside(LoopAttr loop);
-  LogicalResult checkChunks(LoopAttr loop);
   LogicalResult emitChunks(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunksOfTwo(size_t at, const ShiftedLoop &shifted);
   LogicalResult emitChunksOfMany(size_t at, const ShiftedLoop &shifted);
@@ -322,7 +331,8 @@ private:
                           bool own);
   Value getChunkTile(const ShiftedLoop &shifted, const Traveller &traveller,
                      Value memory, Value part, Value chunk, Value slot = {});
-  Value getArrivalSlot(const ShiftedLoop &shifted, StoreOp store, Value number);
+  Value getArrivalSlot(const ShiftedLoop &shifted, const Traveller &traveller,
+                       Value number);
   void narrowChunk(const ShiftedLoop &shifted, const TravellingStore &moved,
                    Value part, Value chunk, Value slot);
   void startDelivery(const ShiftedLoop &shifted, Value number, bool direct,
@@ -331,7 +341,8 @@ private:
   void mergeDelivery(const ShiftedLoop &shifted, Value number, bool direct);
   Type getLinkType(LoopAttr loop, Type type);
   LogicalResult checkLink(LoopAttr loop);
-  LogicalResult narrowRing(LoopAttr loop, PlacementAttr inside, Ring &ring);
+  LogicalResult narrowRing(ArrayRef<Move> moves, PlacementAttr inside,
+                           Ring &ring);
   void widenArrival(const ShiftedLoop &shifted, const Ring &member,
                     const RingStep &step, std::optional<Part> chunk);
   bool isOutermost(BufferType type, StringRef axis);
@@ -405,7 +416,6 @@ private:
     return loop.getShift() ? loop.getShift().getLevels().size() : 0;
   }
   bool isParallelOver(StringRef axis, StringRef level);
-  bool isShiftedOver(StringRef axis, StringRef level);
   bool isStriped(StringRef axis);
   bool followsLoops(CutAttr cut);
 
@@ -501,6 +511,9 @@ private:
   DenseMap<Operation *, Value> scratches;
   /// Where the tile of each input is read, and each output merged.
   DenseMap<Value, Value> memory;
+  /// The stores whose results do not move along a loop, though the schedule has
+  /// it so.
+  DenseSet<std::pair<Operation *, StringRef>> keptBack;
   /// What R8 moves to where the loops use it, or from where they make it.
   DenseMap<int64_t, PlacementAttr> touched;
   /// Where the steps of shifted loops, outermost first, find their part of a

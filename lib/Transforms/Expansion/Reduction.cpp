@@ -51,6 +51,37 @@ PlacementAttr NestExpander::getPartialPlacement(StoreOp store,
   return PlacementAttr::get(nest.getContext(), cuts);
 }
 
+/// Whether a level cuts two placements along the same axis, or neither.
+static bool isCutAlike(PlacementAttr one, PlacementAttr other,
+                       StringAttr level) {
+  auto getAxis = [&](PlacementAttr placement) {
+    for (CutAttr cut : placement.getCuts())
+      if (cut.hasLevel(level))
+        return cut.getAxis();
+    return StringRef();
+  };
+  return getAxis(one) == getAxis(other);
+}
+
+/// A softmax pair merges row by row, so both results must be of the same rows:
+/// those of the first.
+void NestExpander::alignPairs() {
+  for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
+    auto kind =
+        dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
+    if (!kind || kind.getValue() != MergeKind::Softmax)
+      continue;
+    int64_t first =
+        cast<BlockArgument>(store.getBuffers().front()).getArgNumber();
+    int64_t second =
+        cast<BlockArgument>(store.getBuffers().back()).getArgNumber();
+    if (!llvm::all_of(getReducedLevels(store), [&](StringAttr level) {
+          return isCutAlike(getInside(first), getInside(second), level);
+        }))
+      touched[second] = getInside(first);
+  }
+}
+
 /// Merges partial results into others, tile by tile in the order of the store.
 void NestExpander::merge(StoreOp store, ArrayRef<Value> from,
                          ArrayRef<Value> to) {

@@ -78,8 +78,12 @@ PlacementAttr NestExpander::getTouchedPlacement(BufferType type,
         continue;
       }
       if (!loop.isParallel()) {
-        factors.push_back(builder.getI64IntegerAttr(
-            (*getPartsOfAxes(program, loop))[number]));
+        int64_t count = (*getPartsOfAxes(program, loop))[number];
+        // What follows one another in a shifted loop is dealt in turn: as an
+        // outermost cut of stripes, all of which a rank visits, it cuts none.
+        if (isStriped(dim.getAxis()) && loop.getShift())
+          count /= getPartsARank(describeShift(loop));
+        factors.push_back(builder.getI64IntegerAttr(count));
         continue;
       }
       auto spread = *getLevelsOfAxes(program, mesh, loop);

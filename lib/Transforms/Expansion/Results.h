@@ -14,9 +14,9 @@ namespace mlir::commir {
 
 /// A result whose partial sums go from rank to rank along a shifted loop.
 struct Traveller {
-  Value buffer;   // as the program names it
-  Value partial;  // two parts: one made, one on its way out
-  Value incoming; // the part that arrives; deferred, all of them
+  Value buffer;                   // as the program names it
+  Value partial;                  // two parts: one made, one on its way out
+  Value incoming;                 // the part that arrives
   SmallVector<Attribute> factors; // how the shifted axis is cut
   /// Other axes, with how they are cut, along which outer loops make the
   /// results move: the part that these are at.
@@ -29,6 +29,10 @@ struct Traveller {
   /// Where a narrower link rounds what leaves, and gives what came its own type
   /// back; null where it need not.
   Value outgoing = {}, widened = {};
+  /// Where partial results wait for one merge, the own part first; null where
+  /// it is not deferred. They arrive there, unless a link rounds them.
+  Value waiting = {};
+  bool waitsAsItComes() const { return waiting && waiting == incoming; }
 };
 
 /// The results of one store that move along a shifted loop.

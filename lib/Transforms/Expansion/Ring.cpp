@@ -49,36 +49,11 @@ NestExpander::findMoves(int64_t buffer, const Movement &movement) {
 
 LogicalResult NestExpander::addToRings(int64_t buffer,
                                        const Movement &movement) {
-  StringRef name = getName(buffer);
   Value argument = program.getBody().getArgument(buffer);
   Ring ring{argument, memory[argument], getFactors(mesh, movement.cut)};
-
   SmallVector<Move> moves = findMoves(buffer, movement);
-  for (const Move &move : moves) {
-    ShiftAttr shift = move.loop.getShift();
-    if (shift.getLink() != moves.front().loop.getShift().getLink())
-      return needsRule(
-          "R9 by two link types",
-          "'" + name +
-              "' moves in two types along one axis; give its loops one "
-              "link");
-    bool inChunks = !move.pulled && shift.getChunks() != 1;
-    if (inChunks && move.loop != moves.back().loop)
-      return needsRule("R9 in chunks by rotate",
-                       "what outer loop '" + move.loop.getName() +
-                           "' brings of '" + name +
-                           "' comes whole; read it by pull, or give the loop "
-                           "one chunk");
-    if (inChunks && !getTiles(move.loop, ring.factors).empty())
-      return needsRule("R3 in chunks by rotate of tiles",
-                       "a chunk of '" + name +
-                           "' has rows of each part of the loops inside '" +
-                           move.loop.getName() +
-                           "'; read it by pull, or in one chunk");
-  }
-
   auto wide = cast<BufferType>(ring.own.getType());
-  if (failed(narrowRing(moves.front().loop, getInside(buffer), ring)))
+  if (failed(narrowRing(moves, getInside(buffer), ring)))
     return failure();
   if (wide == ring.own.getType())
     wide = {};

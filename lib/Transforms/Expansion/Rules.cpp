@@ -28,14 +28,6 @@ bool NestExpander::isParallelOver(StringRef axis, StringRef level) {
   });
 }
 
-/// Whether a loop over `axis` is shifted on `level`.
-bool NestExpander::isShiftedOver(StringRef axis, StringRef level) {
-  return llvm::any_of(loops, [&](LoopAttr loop) {
-    return loop.isOver(axis) && loop.getShift() &&
-           llvm::is_contained(loop.getShift().getLevels(), level);
-  });
-}
-
 bool NestExpander::isStriped(StringRef axis) {
   return program.getAxis(axis).getLayout().getKind() == Layout::Kind::Striped;
 }
@@ -117,7 +109,7 @@ bool NestExpander::isReducedOver(StoreOp store, StringAttr axis) {
 /// Two parts of `axis / n` share a position when a cut falls within a group.
 /// That is right for what is read beside the whole axis (grouped heads), and
 /// for a result that is reduced over the groups. It counts twice in another
-/// result and in a sum, and parts that travel must not overlap.
+/// result and in a sum.
 LogicalResult NestExpander::checkDivided(StoreOp store) {
   auto refuse = [&](DimAttr dim) {
     return needsRule(
@@ -129,14 +121,9 @@ LogicalResult NestExpander::checkDivided(StoreOp store) {
     return !dim.isConstant() &&
            isReducedOver(store, builder.getStringAttr(dim.getAxis()));
   };
-  auto isShifted = [&](DimAttr dim) {
-    return llvm::any_of(loops, [&](LoopAttr loop) {
-      return loop.isOver(dim.getAxis()) && loop.getShift();
-    });
-  };
   for (Value buffer : store.getBuffers())
     for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims())
-      if (cutsGroups(program, nest, dim) && (!isReduced(dim) || isShifted(dim)))
+      if (cutsGroups(program, nest, dim) && !isReduced(dim))
         return refuse(dim);
   for (Value tile : store.getTiles()) {
     auto kernel = tile.getDefiningOp<KernelOp>();
@@ -182,8 +169,7 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
         continue;
       // R5: the ranks of the level share the sum out, where it lies together;
       // a striped shard is no union of finer ones.
-      if (isShiftedOver(cut.getAxis(), level) ||
-          !llvm::is_contained(reduced, level) ||
+      if (!llvm::is_contained(reduced, level) ||
           llvm::any_of(getFactors(mesh, cut), llvm::IsaPred<IntegerAttr>) ||
           (isStriped(cut.getAxis()) && partial.getCut(cut.getAxis())))
         return false;
@@ -202,36 +188,10 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
   return isSamePlacement(program, getMergedPlacement(store, inside), inside);
 }
 
-/// Whether a level cuts two placements along the same axis, or neither.
-static bool isCutAlike(PlacementAttr one, PlacementAttr other,
-                       StringAttr level) {
-  auto getAxis = [&](PlacementAttr placement) {
-    for (CutAttr cut : placement.getCuts())
-      if (cut.hasLevel(level))
-        return cut.getAxis();
-    return StringRef();
-  };
-  return getAxis(one) == getAxis(other);
-}
-
 /// R8: results that no rule makes in place are made where the loops do, and
 /// moved to where they belong at the end.
-LogicalResult NestExpander::placeOutputs() {
+void NestExpander::placeOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
-    int64_t first =
-        cast<BlockArgument>(store.getBuffers().front()).getArgNumber();
-    auto kind =
-        dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
-    // A softmax pair merges row by row, so both results must be of the same
-    // rows: those of the first.
-    if (kind && kind.getValue() == MergeKind::Softmax) {
-      int64_t second =
-          cast<BlockArgument>(store.getBuffers().back()).getArgNumber();
-      if (!llvm::all_of(getReducedLevels(store), [&](StringAttr level) {
-            return isCutAlike(getInside(first), getInside(second), level);
-          }))
-        touched[second] = getInside(first);
-    }
     bool inPlace = llvm::all_of(store.getBuffers(), [&](Value buffer) {
       return isMadeInPlace(store, cast<BlockArgument>(buffer).getArgNumber());
     });
@@ -259,7 +219,6 @@ LogicalResult NestExpander::placeOutputs() {
     }
     shareBeforeGathering(store);
   }
-  return success();
 }
 
 /// Whether the ranks of a ring over some of these levels are at different
@@ -368,8 +327,7 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   memory[argument] = argument;
   if (PlacementAttr beside = getPlacementBesideResult(buffer)) {
     touched[buffer] = beside;
-    if (failed(refuseBroadcast(buffer)))
-      return failure();
+    remarkBroadcast(buffer, "it enters results once, when these are whole");
     if (!isSamePlacement(program, binding.getBoundary(), beside))
       memory[argument] = reshardInput(argument, beside);
     return success();
@@ -379,8 +337,7 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   if (movement.exchanges) {
     BufferType type = program.getBufferType(buffer);
     touched[buffer] = inside = getTouchedPlacement(type);
-    if (failed(refuseBroadcast(buffer)))
-      return failure();
+    remarkBroadcast(buffer, "no loop walks its placement");
     // A schedule that asked for one part a step is told what it gets.
     for (DimAttr dim : type.getDims())
       if (!dim.isConstant() && llvm::any_of(loops, [&](LoopAttr loop) {
@@ -403,9 +360,11 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
     memory[argument] = reshardInput(argument, inside);
   if (movement.exchanges || !movement.cut)
     return success();
-  if (movement.rings.empty())
-    return llvm::is_contained(binding.getBroadcast(), movement.cut.getAxis())
-               ? addPanels(buffer, movement.cut)
-               : gather(buffer, movement.cut);
-  return addToRings(buffer, movement);
+  if (!movement.rings.empty())
+    return addToRings(buffer, movement);
+  StringAttr axis = builder.getStringAttr(movement.cut.getAxis());
+  if (llvm::is_contained(binding.getBroadcast(), axis))
+    if (LoopAttr loop = findPanelLoop(buffer, axis))
+      return addPanels(buffer, movement.cut, loop);
+  return gather(buffer, movement.cut);
 }

@@ -25,7 +25,8 @@ using namespace mlir::commir;
 /// Whether the results of a store travel along the ring of `loop`: ranks of its
 /// level share the sum out along its axis.
 bool NestExpander::travels(StoreOp store, LoopAttr loop) {
-  if (!loop.getShift() || loop.getParts() == 1 || !store.getOver())
+  if (!loop.getShift() || loop.getParts() == 1 || !store.getOver() ||
+      keptBack.contains({store, loop.getName()}))
     return false;
   SmallVector<StringAttr> levels = getRingLevels(loop);
   if (levels.size() != 1)
@@ -102,15 +103,6 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
     if (failed(checkLink(loop)))
       return failure();
     TravellingStore moved{store, {}, *via};
-    if (int64_t ranks = mesh.getLevelSize(getRingLevels(loop).front());
-        loop.getParts() != ranks)
-      return needsRule(
-          "R6 with several parts a rank",
-          "loop '" + loop.getName() + "' has " + Twine(loop.getParts()) +
-              " parts on " + Twine(ranks) +
-              " ranks, and does not walk those of a rank one after the other; "
-              "give it direction 1 and an offset that is a multiple of " +
-              Twine(loop.getParts() / ranks));
     for (Value buffer : store.getBuffers()) {
       int64_t number = cast<BlockArgument>(buffer).getArgNumber();
       if (store.getDeferred() && *via == ResultVia::Travel)
@@ -133,15 +125,9 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
                  << type.getElementType();
         type = withElementType(type, *waits);
       }
-      if (store.getDeferred() && narrows(store, result, loop))
-        return needsRule("R6 with a link type of a deferred merge",
-                         "what waits moves in its own type: let it wait in the "
-                         "link type, or do not defer it");
       PlacementAttr inside = getInside(number);
       Traveller traveller{buffer, {}, {}, {}};
       traveller.factors = getFactors(mesh, inside.getCut(axis));
-      if (!isOpenAround(loop, axis, traveller.factors))
-        return refuseStrided("R6", axis, loop);
       traveller.tiles = getTiles(loop, traveller.factors);
       int64_t held = countParts(traveller.factors) * getChunks(loop) *
                      countChunksAround(loop, axis);
@@ -165,8 +151,6 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
         if (other == axis || !travels(store, outer) || !cut)
           continue;
         SmallVector<Attribute> factors = getFactors(mesh, cut);
-        if (!isOpenAround(loop, other, factors))
-          return refuseStrided("R6", other.getValue(), loop);
         parts.emplace_back(
             other, builder.getI64IntegerAttr(countParts(factors) *
                                              countChunksAround(loop, other)));
@@ -182,7 +166,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
                       (store.getDeferred() || getOnlyRound(store) == loop);
     travellers[loop.getName()].push_back(moved);
   }
-  return checkChunks(loop);
+  return success();
 }
 
 /// How many hops the last part that a rank works on is from home.
@@ -202,8 +186,8 @@ Value NestExpander::getArrivalTile(const ShiftedLoop &shifted,
     return getTravelTile(shifted, traveller, traveller.incoming, step.part);
   Value rank = getRank(shifted.level);
   // Slot 0 is for the own part.
-  if (StoreOp(moved.store).getDeferred())
-    return getTravelTile(shifted, traveller, traveller.incoming, rank,
+  if (traveller.waitsAsItComes())
+    return getTravelTile(shifted, traveller, traveller.waiting, rank,
                          step.step);
   Value tile = getTravelTile(shifted, traveller, traveller.incoming, rank);
   if (!sumsFirst(shifted, moved))
@@ -264,7 +248,7 @@ void NestExpander::startTravel(const ShiftedLoop &shifted, const RingStep &step,
             builder, loc, step.more,
             arith::ConstantIntOp::create(builder, loc, 1, 1));
         departure.home =
-            isDeferred ? traveller.incoming : memory[traveller.buffer];
+            isDeferred ? traveller.waiting : memory[traveller.buffer];
         departure.homeSlot = isDeferred ? constant(0) : Value();
         departure.addsAtHome = sumsFirst(shifted, moved);
       }
@@ -290,12 +274,18 @@ void NestExpander::mergeTravel(const ShiftedLoop &shifted,
     for (const Traveller &traveller : moved.results)
       departing[traveller.buffer].pop_back();
     int64_t first = sumsFirst(shifted, moved) ? 2 : 1;
-    if (StoreOp(moved.store).getDeferred() || shifted.steps <= first)
+    bool isDeferred = StoreOp(moved.store).getDeferred();
+    if (llvm::all_of(
+            moved.results,
+            [](const Traveller &each) { return each.waitsAsItComes(); }) ||
+        shifted.steps <= first)
       continue;
     Value arrived =
         arith::CmpIOp::create(builder, nest.getLoc(), arith::CmpIPredicate::uge,
                               step.step, constant(first));
     whenTrue(arrived, [&] {
+      if (isDeferred)
+        return keepArrived(shifted, moved, step.step);
       SmallVector<Value> came, sums;
       for (const Traveller &traveller : moved.results) {
         Value part = moved.isDelivered() ? getRank(shifted.level) : step.part;
@@ -358,15 +348,18 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
     for (const Traveller &traveller : moved.results) {
       Value sum =
           getTravelTile(shifted, traveller, traveller.partial, part, slot);
-      Value home = getTravelTile(shifted, traveller, traveller.incoming, rank,
-                                 isDeferred ? constant(0) : Value());
+      Value home =
+          getTravelTile(shifted, traveller, traveller.incoming, rank,
+                        traveller.waitsAsItComes() ? constant(0) : Value());
       if (closing != 0) {
         sum = narrowTile(shifted, traveller, sum, part);
         tokens.push_back(
             startExchange(shifted.level, sum, to, home, from, always));
         sum = home;
       } else if (isDeferred && !moved.staysHome) {
-        CopyOp::create(builder, loc, sum, home);
+        CopyOp::create(builder, loc, sum,
+                       getTravelTile(shifted, traveller, traveller.waiting,
+                                     rank, constant(0)));
       }
       sums.push_back(sum);
       totals.push_back(getTotalTile(shifted, traveller));
@@ -376,6 +369,8 @@ void NestExpander::closeTravel(const ShiftedLoop &shifted) {
       if (closing != 0)
         sum = widenTile(shifted, traveller, sum, rank);
     if (isDeferred) {
+      if (closing != 0)
+        keepArrived(shifted, moved, constant(0));
       mergeArrived(shifted, moved);
     } else if (moved.staysHome) {
       continue;
