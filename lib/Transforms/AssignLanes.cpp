@@ -81,19 +81,38 @@ void LaneWriter::join(Operation *before) {
   isForked = false;
 }
 
+/// Whether an op starts what moves, or lends memory to it.
+static bool isStart(Operation &op) {
+  return op.getNumResults() == 1 &&
+         isa<TokenType, LeaseType>(op.getResult(0).getType());
+}
+
+/// Arithmetic, views, and tables of the host are in no lane.
+static bool isInPlan(Operation &op) {
+  return (isa<CommIRDialect>(op.getDialect()) || op.getNumRegions() != 0) &&
+         !isMemoryEffectFree(&op);
+}
+
+/// Whether a transfer is of what comes or goes under launches in lanes: some
+/// are behind it. Results of all lanes are reduced, and leave, behind the last.
+static bool isBetweenLanes(Operation &start) {
+  if (isa<AllReduceStartOp, ReduceScatterStartOp>(start))
+    return false;
+  for (Operation *op = start.getNextNode(); op; op = op->getNextNode())
+    if (isInPlan(*op) && !isStart(*op) && !isa<WaitOp>(op))
+      return llvm::has_single_bit(getLanes(*op));
+  return false;
+}
+
 void LaneWriter::run() {
   // The first of the waits just before an op, and of the starts behind them,
   // which may pass on what has come.
   Operation *awaited = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    // Arithmetic, views, and tables of the host are in no lane.
-    bool isOfPlan =
-        isa<CommIRDialect>(op.getDialect()) || op.getNumRegions() != 0;
-    if (!isOfPlan || isMemoryEffectFree(&op))
+    if (!isInPlan(op))
       continue;
-    bool starts = op.getNumResults() == 1 &&
-                  isa<TokenType, LeaseType>(op.getResult(0).getType());
-    if (isa<WaitOp>(op) || (starts && awaited)) {
+    bool passes = isStart(op) && isBetweenLanes(op);
+    if (isa<WaitOp>(op) || (passes && awaited)) {
       awaited = awaited ? awaited : &op;
       continue;
     }
@@ -107,7 +126,7 @@ void LaneWriter::run() {
       use(llvm::Log2_64(lanes), first);
       continue;
     }
-    if (isForked && !starts)
+    if (isForked && !passes)
       join(first);
   }
 }

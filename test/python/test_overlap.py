@@ -120,6 +120,41 @@ def test_steps_that_cannot_overlap_run_in_turn(case, ranks):
     assert result.right, result.errors
 
 
+TWO_LEVELS = mc.Mesh(node=2, gpu=3)
+AROUND = {
+    "sums over the ranks of another level": (
+        lambda: mc.programs.matmul(m=13, n=7, depth=5),
+        TWO_LEVELS,
+        "parallelize(k, node); shard(C, i, node); tile(i, 4); shift(i_outer, by=k, offset=2); "
+        "tile(j, 3); shard(B, k, gpu); parallelize(i_inner, gpu); overlap(i_outer)",
+    ),
+    "gradients that all ranks get": (
+        lambda: mc.programs.attention_backward(b=4, sq=9, sk=7, d=3),
+        mc.Mesh(gpu=2),
+        "parallelize(sk, gpu); replicate(dQ, gpu); shift(b, by=sk); overlap(b)",
+    ),
+    "steps that share rows of a group": (
+        lambda: mc.programs.attention_backward(b=2, h=6, group=2, sq=9, sk=7, d=3),
+        mc.Mesh(gpu=2),
+        "parallelize(b, gpu); shift(h, by=b); replicate(Q, gpu); overlap(h); "
+        "defer(dQ); defer(dK); defer(dV)",
+    ),
+    "rings of unlike lengths": (
+        lambda: mc.programs.matmul(m=22, n=10, depth=19),
+        TWO_LEVELS,
+        "parallelize(i, node); parallelize(j, gpu); shift(k, by=[i, j]); overlap(k); defer(C)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AROUND)
+def test_what_steps_in_lanes_share_is_in_order(case):
+    """The checker would tell what a launch of one lane and what is behind it both touch."""
+    program, mesh, recipe = AROUND[case]
+    result = trial(mc.Schedule(program(), mesh).apply(recipe).compile(), 2)
+    assert result.right, result.errors
+
+
 def test_a_recipe_says_that_steps_overlap():
     made = mc.Schedule(mc.programs.matmul(m=9, n=7, depth=5), mc.Mesh(gpu=2))
     recipe = made.parallelize("j", "gpu").shift("i", by="j").overlap("i").recipe()

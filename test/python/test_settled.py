@@ -53,6 +53,22 @@ def test_as_many_bytes_move_in_one_chunk(mesh, asked, same):
         assert found.report.bytes_sent == expected.report.bytes_sent
 
 
+@pytest.mark.parametrize("layout", ["block", "striped(1)", "striped(2)"])
+@pytest.mark.parametrize("outer", ["results=travel", "offset=1, results=deliver"])
+@pytest.mark.parametrize("inner", ["offset=1, results=travel", "offset=1, results=fetch"])
+def test_results_move_along_one_of_nested_loops(layout, outer, inner):
+    """Over the same ranks: a part of stripes is in pieces to a loop inside of another."""
+    program = mc.programs.attention(
+        h=2, sq=23, sk=10, d=3, dtype="f32", layout=dict.fromkeys(("sq", "sk"), layout)
+    )
+    recipe = "parallelize(sk, gpu); shard(O, sq, gpu); shard(LSE, sq, gpu); tile(sq, 2); "
+    run(
+        program,
+        "gpu=2",
+        f"{recipe}shift(sq_outer, by=sk, {outer}); shift(sq_inner, by=sk, {inner})",
+    )
+
+
 @pytest.mark.parametrize("mesh", ["gpu=2", "gpu=3"])
 @pytest.mark.parametrize("layout", ["block", "zigzag", "striped(2)"])
 @pytest.mark.parametrize("results", ["travel", "deliver", "fetch"])

@@ -244,9 +244,8 @@ LogicalResult NestExpander::expand() {
                            "' are spread already; tile it first, and shift the "
                            "loop that is not parallel");
   alignPairs();
-  if (failed(settleRings()))
+  if (failed(settleRings()) || failed(placeOutputs()))
     return failure();
-  placeOutputs();
   findChunks();
   llvm::SetVector<int64_t> inputs;
   for (LoadOp load : nest.getBody().getOps<LoadOp>())

@@ -96,7 +96,7 @@ private:
   std::string whyNotAlong(StoreOp store, LoopAttr loop);
   std::string whyNotInChunks(LoopAttr loop);
   std::string whyNotLast(LoopAttr loop);
-  void placeOutputs();
+  LogicalResult placeOutputs();
   Movement findMovement(int64_t buffer);
   bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult placeInput(int64_t buffer);

@@ -54,6 +54,13 @@ std::string NestExpander::whyInTurn(LoopAttr loop) {
            [&](LoopAttr outer) { return outer != loop; }))
     if (outer.getParts() != 1 && !outer.isParallel())
       return formatv("loop '{0}' repeats them", outer.getName());
+  // Ranks begin within the parts that others hold, so that what comes may take
+  // the place of what is still read.
+  SmallVector<StringAttr> levels = getRingLevels(loop);
+  if (levels.size() > 1 && llvm::any_of(levels, [&](StringAttr level) {
+        return mesh.getLevelSize(level) != loop.getParts();
+      }))
+    return "the rings of its levels are of unlike lengths";
   if (getChunks(loop) != 1)
     return "a chunk of the next step comes under one of this";
   for (LoopAttr inner : ArrayRef(loops).drop_front(
@@ -67,15 +74,17 @@ std::string NestExpander::whyInTurn(LoopAttr loop) {
       return "results that move leave one after the other";
     for (Value buffer : store.getBuffers()) {
       auto type = cast<BufferType>(buffer.getType());
-      bool isOwn = llvm::any_of(type.getDims(), [&](DimAttr dim) {
-        return !dim.isConstant() && dim.getAxis() == axis &&
-               !cutsGroups(program, nest, dim);
+      // What waits is of a step alone, but for rows that steps share.
+      const auto *own = llvm::find_if(type.getDims(), [&](DimAttr dim) {
+        return !dim.isConstant() && dim.getAxis() == axis;
       });
-      bool waits =
-          store.getDeferred() && llvm::none_of(loops, [&](LoopAttr other) {
-            return travels(store, other);
-          });
-      if (!isOwn && !waits)
+      bool isOwn = own != type.getDims().end()
+                       ? !cutsGroups(program, nest, *own)
+                       : store.getDeferred() &&
+                             llvm::none_of(loops, [&](LoopAttr other) {
+                               return travels(store, other);
+                             });
+      if (!isOwn)
         return formatv(
             "both of two steps merge into '{0}', unless that is deferred",
             getName(cast<BlockArgument>(buffer).getArgNumber()));

@@ -190,7 +190,7 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
 
 /// R8: results that no rule makes in place are made where the loops do, and
 /// moved to where they belong at the end.
-void NestExpander::placeOutputs() {
+LogicalResult NestExpander::placeOutputs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
     bool inPlace = llvm::all_of(store.getBuffers(), [&](Value buffer) {
       return isMadeInPlace(store, cast<BlockArgument>(buffer).getArgNumber());
@@ -210,15 +210,31 @@ void NestExpander::placeOutputs() {
       continue;
     }
     // What travels goes on doing so, to the ranks that own it along the rings.
-    SmallVector<LoopAttr> moving(llvm::make_filter_range(
-        loops, [&](LoopAttr loop) { return travels(store, loop); }));
-    for (Value buffer : store.getBuffers()) {
-      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-      touched[number] = getPartialPlacement(
-          store, getTouchedPlacement(program.getBufferType(number), moving));
+    auto place = [&](Value buffer) {
+      SmallVector<LoopAttr> moving(llvm::make_filter_range(
+          loops, [&](LoopAttr loop) { return travels(store, loop); }));
+      return getPartialPlacement(
+          store,
+          getTouchedPlacement(cast<BufferType>(buffer.getType()), moving));
+    };
+    for (LoopAttr loop : loops) {
+      if (!travels(store, loop))
+        continue;
+      StringAttr axis = loop.getAxes().front();
+      bool isWhole = llvm::all_of(store.getBuffers(), [&](Value buffer) {
+        CutAttr cut = place(buffer).getCut(axis);
+        return !cut || isOpenAround(loop, axis, getFactors(mesh, cut));
+      });
+      if (!isWhole && failed(keepBack(store, loop,
+                                      "a part of axis '" + axis.getValue() +
+                                          "' is in pieces")))
+        return failure();
     }
+    for (Value buffer : store.getBuffers())
+      touched[cast<BlockArgument>(buffer).getArgNumber()] = place(buffer);
     shareBeforeGathering(store);
   }
+  return success();
 }
 
 /// Whether the ranks of a ring over some of these levels are at different
