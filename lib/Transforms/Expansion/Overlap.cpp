@@ -54,13 +54,22 @@ std::string NestExpander::whyInTurn(LoopAttr loop) {
            [&](LoopAttr outer) { return outer != loop; }))
     if (outer.getParts() != 1 && !outer.isParallel())
       return formatv("loop '{0}' repeats them", outer.getName());
-  // Ranks begin within the parts that others hold, so that what comes may take
-  // the place of what is still read.
+  // What rotates comes in the order of the lanes where ranks begin with their
+  // own parts, or the ones beside.
+  ShiftAttr shift = loop.getShift();
   SmallVector<StringAttr> levels = getRingLevels(loop);
-  if (levels.size() > 1 && llvm::any_of(levels, [&](StringAttr level) {
+  bool isUnlike =
+      levels.size() > 1 && llvm::any_of(levels, [&](StringAttr level) {
         return mesh.getLevelSize(level) != loop.getParts();
-      }))
-    return "the rings of its levels are of unlike lengths";
+      });
+  bool rotates =
+      shift.getReads() == ReadVia::Rotate ||
+      (shift.getVia() && llvm::any_of(shift.getVia(), [](NamedAttribute via) {
+         return cast<StringAttr>(via.getValue()).getValue() == "rotate";
+       }));
+  int64_t apart = (describeShift(loop).offset + 1) % loop.getParts();
+  if (isUnlike || (rotates && apart > 2))
+    return "ranks begin more than a part away from their own";
   if (getChunks(loop) != 1)
     return "a chunk of the next step comes under one of this";
   for (LoopAttr inner : ArrayRef(loops).drop_front(
