@@ -119,6 +119,15 @@ def test_a_slice_of_one_batch_is_exchanged_alone():
     assert "all_to_all" not in plan.spmd
 
 
+def test_a_slice_of_no_heads_has_no_pieces():
+    made = mc.programs.attention_backward(
+        b=4, h=2, sq=5, sk=13, d=3, layout={"sq": "zigzag", "sk": "zigzag"}
+    )
+    base = mc.Schedule(made, mc.Mesh(gpu=8), {"dV": {}})
+    plan = base.apply("tile(h, 3); parallelize(sk, gpu); overlap(h_outer)").compile()
+    assert trial(plan, 2).right
+
+
 def test_shards_that_meet_no_slice_move_whole():
     made = mc.programs.matmul(m=9, n=5, depth=4, dtype="f32")
     base = mc.Schedule(made, mc.Mesh(gpu=2), {"A": {"k": "gpu"}})

@@ -139,6 +139,11 @@ AROUND = {
         "parallelize(b, gpu); shift(h, by=b); replicate(Q, gpu); overlap(h); "
         "defer(dQ); defer(dK); defer(dV)",
     ),
+    "parts from ranks further than the next": (
+        lambda: mc.programs.matmul(m=13, n=11, depth=3),
+        mc.Mesh(gpu=5),
+        "parallelize(j, gpu); shift(i, by=j, offset=2); overlap(i); defer(C)",
+    ),
     "rings of unlike lengths": (
         lambda: mc.programs.matmul(m=22, n=10, depth=19),
         TWO_LEVELS,

@@ -53,6 +53,13 @@ def test_as_many_bytes_move_in_one_chunk(mesh, asked, same):
         assert found.report.bytes_sent == expected.report.bytes_sent
 
 
+def test_bounds_for_chunks_of_which_none_moves():
+    program = mc.programs.matmul(m=3, n=2, depth=5, layout={"i": "bounds[0, 1, 3]"})
+    recipe = "parallelize(k, gpu); shard(C, j, gpu); shift(i, by=k, chunks=2)"
+    with pytest.raises(mc.CompileError, match="nothing moves in chunks along 'i'"):
+        mc.Schedule(program, mc.Mesh(gpu=3), {"A": {}, "C": {}}).apply(recipe).compile()
+
+
 @pytest.mark.parametrize("layout", ["block", "striped(1)", "striped(2)"])
 @pytest.mark.parametrize("outer", ["results=travel", "offset=1, results=deliver"])
 @pytest.mark.parametrize("inner", ["offset=1, results=travel", "offset=1, results=fetch"])

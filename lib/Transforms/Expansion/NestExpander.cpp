@@ -247,6 +247,8 @@ LogicalResult NestExpander::expand() {
   if (failed(settleRings()) || failed(placeOutputs()))
     return failure();
   findChunks();
+  if (failed(checkCuts()))
+    return failure();
   llvm::SetVector<int64_t> inputs;
   for (LoadOp load : nest.getBody().getOps<LoadOp>())
     inputs.insert(cast<BlockArgument>(load.getBuffer()).getArgNumber());

@@ -91,6 +91,7 @@ private:
   bool isMadeInPlace(StoreOp store, int64_t buffer);
   void alignPairs();
   LogicalResult settleRings();
+  LogicalResult checkCuts();
   LogicalResult keepBack(StoreOp store, LoopAttr loop, const Twine &why);
   SmallVector<StoreOp> getStoresAlong(LoopAttr loop);
   std::string whyNotAlong(StoreOp store, LoopAttr loop);

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/CommIR/LoopRules.h"
 #include "lib/Analysis/Placement.h"
 #include "lib/Transforms/Expansion/NestExpander.h"
 
@@ -219,6 +220,26 @@ LogicalResult NestExpander::settleRings() {
       choose(inOneChunk(loop), "in one chunk", why);
     if (std::string why = whyNotLast(loop); !why.empty())
       choose(delivering(loop), "by messages, not by fetching it", why);
+  }
+  return success();
+}
+
+/// Bounds that are given for chunks may not name the parts of a loop along
+/// which nothing moves in chunks.
+LogicalResult NestExpander::checkCuts() {
+  llvm::MapVector<StringAttr, int64_t> parts;
+  for (LoopAttr loop : loops)
+    for (auto [axis, cut] :
+         llvm::zip_equal(loop.getAxes(), *getPartsOfAxes(program, loop)))
+      parts.try_emplace(axis, 1).first->second *= cut * getChunks(loop);
+  for (auto [axis, count] : parts) {
+    AxisAttr type = program.getAxis(axis);
+    std::string why =
+        type.getLayout().getLayout().whyNot(type.getExtent(), count);
+    if (!why.empty())
+      return needsRule("R3 in chunks",
+                       "nothing moves in chunks along '" + axis.getValue() +
+                           "', and without them " + why + "; leave out chunks");
   }
   return success();
 }

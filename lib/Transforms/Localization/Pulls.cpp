@@ -73,6 +73,21 @@ Value ProgramLocalizer::takeIndices(Value tile, ArrayRef<int64_t> dims,
 
 LogicalResult ProgramLocalizer::convert(PullStartOp op) {
   SmallVector<Value> operands{op.getSource(), op.getTarget()};
+  // Where one end has no elements, so has the other: none of its pieces moves.
+  const Tile &source = tiles[op.getSource()], &target = tiles[op.getTarget()];
+  if (source.isEmpty != target.isEmpty) {
+    Value other = source.isEmpty ? op.getTarget() : op.getSource();
+    SmallVector<Value> sizes =
+        llvm::map_to_vector((source.isEmpty ? source : target).extents,
+                            [](const Extent &extent) { return extent.size; });
+    IRMapping map = mapping;
+    map.map(other,
+            makeSubview(tiles[other].frame,
+                        SmallVector<Value>(sizes.size(), constant(0)), sizes));
+    Operation *pull = builder.clone(*op, map);
+    mapping.map(op.getToken(), pull->getResult(0));
+    return success();
+  }
   auto axes = getAxesInPieces(op, operands, {}, /*isDocuments=*/false);
   if (failed(axes))
     return failure();
