@@ -152,8 +152,8 @@ class Schedule:
         via
             How single buffers move, where not by ``reads`` and ``results``.
         chunks
-            Into how many pieces a transfer is cut. Results by ``"deliver"`` and
-            ``"fetch"`` come in chunks with the own part last.
+            Into how many pieces a transfer is cut. Where chunks do not serve (results
+            whose own part is not last, say) it is not cut, and a remark says why.
         link
             Element type on the wire, as ``"bf16"``: what is wider is rounded to it. By
             default inputs move as they are, and partial results in float32.
@@ -188,7 +188,8 @@ class Schedule:
 
         Of a shifted loop, two steps compute beside each other on a GPU: the second one begins
         as soon as its part is there, where the last blocks of the first one leave room. Each
-        must write memory of its own: where they merge, defer that.
+        must write memory of its own: where they merge, defer that. Where they cannot, they
+        run in turn, and a remark says why.
 
         Of the outermost loop in sequence, what the next step needs of other ranks comes, and
         what the last one made for them leaves, while a step computes, where inside placements
