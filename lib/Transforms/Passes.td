@@ -168,9 +168,10 @@ def AssignLanes : Pass<"commir-assign-lanes", "::mlir::ModuleOp"> {
 
     Lanes fork before the first op that names one, and join before the next op that
     is not of them. A loop or a branch is in the lane that all in it name. A start,
-    and the opening of a lease, stays in the lane of the launch before it; a wait,
-    with the starts behind it, is in that of the launch behind it, which needs what
-    it waits for.
+    and the opening of a lease, stays in the lane of the launch before it, unless
+    none is behind it, or it reduces what all lanes made: lanes join before that. A
+    wait, with the starts behind it, is in the lane of the launch behind it, which
+    needs what it waits for.
   }];
   let statistics = [Statistic<"numLaunches", "num-launches",
                               "launches that run beside others">];
