@@ -153,7 +153,7 @@ def CommIR_ForOp : CommIR_Op<"for", [NoTerminator, SingleBlock,
     - [for.shift-joined] a shifted loop `must run over one axis`
     - [for.shift-via] a shift's via `must name buffers of the program`
     - [for.shift-via-mode] a shift's via `must move an input by rotate or pull, an output by travel, deliver or fetch`
-    - [for.broadcast-level] a loop `must not be parallel or shifted over a level that its axis is broadcast on`
+    - [for.broadcast-level] a loop `must not be shifted over a level that its axis is broadcast on`
     - [for.broadcast-parts] the outermost cut of an axis `must be a multiple of the shards that are broadcast along it`
     - [for.joined-parts] a joined loop `must be cut along whole axes`
     - [for.parts] the parts of an axis `must be at most 2^20`

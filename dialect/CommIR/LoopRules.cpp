@@ -284,24 +284,32 @@ std::string mlir::commir::whyNotBinding(ProgramOp program, MeshOp mesh,
 static std::string checkBroadcast(ProgramOp program, MeshOp mesh,
                                   BindingAttr binding, StringAttr axis,
                                   ArrayRef<LoopAttr> loops) {
-  ArrayRef<Attribute> levels = binding.getShard().getCut(axis).getFactors();
   int64_t shards = 1;
-  for (Attribute level : levels)
-    shards *= mesh.getLevelSize(cast<StringAttr>(level));
+  SmallVector<StringAttr> levels;
+  for (Attribute factor : binding.getShard().getCut(axis).getFactors()) {
+    auto level = cast<StringAttr>(factor);
+    shards *= mesh.getLevelSize(level);
+    if (mesh.getLevelSize(level) != 1)
+      levels.push_back(level);
+  }
+  // R1, or R8: where the axis runs in parallel on one of them, nothing is
+  // broadcast.
+  if (llvm::any_of(loops, [&](LoopAttr loop) {
+        return loop.isOver(axis) && llvm::any_of(levels, [&](StringAttr level) {
+                 return loop.isParallelOn(level);
+               });
+      }))
+    return "";
   bool outermost = true;
   for (LoopAttr loop : loops) {
     if (!loop.isOver(axis))
       continue;
-    for (Attribute factor : levels) {
-      auto level = cast<StringAttr>(factor);
-      bool isShifted = loop.getShift() &&
-                       llvm::is_contained(loop.getShift().getLevels(), level);
-      if (mesh.getLevelSize(level) != 1 &&
-          (isShifted || loop.isParallelOn(level)))
-        return formatv("loop '{0}' must not be parallel or shifted over a "
-                       "level that its axis is broadcast on, '{1}' of '{2}'",
+    for (StringAttr level : levels)
+      if (loop.getShift() &&
+          llvm::is_contained(loop.getShift().getLevels(), level))
+        return formatv("loop '{0}' must not be shifted over a level that its "
+                       "axis is broadcast on, '{1}' of '{2}'",
                        loop.getName(), level.getValue(), binding.getName());
-    }
     size_t number = llvm::find(loop.getAxes(), axis) - loop.getAxes().begin();
     int64_t parts = (*getPartsOfAxes(program, loop))[number];
     if (outermost && parts != 1 && parts % shards != 0)

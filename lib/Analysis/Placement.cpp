@@ -111,6 +111,19 @@ private:
 };
 } // namespace
 
+/// Whether the layout of an axis has as many parts as these factors make.
+static bool hasParts(ProgramOp program, StringRef name,
+                     ArrayRef<Attribute> factors) {
+  int64_t parts = 1;
+  for (Attribute factor : factors) {
+    auto level = dyn_cast<StringAttr>(factor);
+    parts *= level ? program.getMeshOp().getLevelSize(level)
+                   : cast<IntegerAttr>(factor).getInt();
+  }
+  AxisAttr axis = program.getAxis(name);
+  return axis.getLayout().getLayout().whyNot(axis.getExtent(), parts).empty();
+}
+
 PlacementAttr mlir::commir::inferPlacement(ProgramOp program, ForOp nest,
                                            int64_t buffer) {
   BindingAttr binding = program.getBinding(buffer);
@@ -120,15 +133,19 @@ PlacementAttr mlir::commir::inferPlacement(ProgramOp program, ForOp nest,
   for (DimAttr dim : type.getDims()) {
     if (dim.isConstant())
       continue;
-    // What was asked for comes first; the loops cut it further.
+    // What was asked for comes first; the loops cut it further, where the axis
+    // has so many parts.
     SmallVector<Attribute> factors;
     if (CutAttr shard = binding.getShard()
                             ? binding.getShard().getCut(dim.getAxis())
                             : CutAttr())
       factors.append(shard.getFactors().begin(), shard.getFactors().end());
+    size_t asked = factors.size();
     SmallVector<Attribute> found = finder.find(dim.getAxis());
     if (factors.empty() || llvm::any_of(found, llvm::IsaPred<StringAttr>))
       factors.append(found);
+    if (asked && !hasParts(program, dim.getAxis(), factors))
+      factors.truncate(asked);
     if (llvm::any_of(factors, llvm::IsaPred<StringAttr>))
       cuts.push_back(CutAttr::get(program.getContext(), dim.getAxis(), factors,
                                   LayoutAttr()));

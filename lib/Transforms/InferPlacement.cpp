@@ -23,28 +23,27 @@ static bool usesBuffer(ForOp nest, Value buffer) {
   });
 }
 
-/// The placement that every nest which uses a buffer agrees on; null, with an
-/// error, when they do not.
-static FailureOr<PlacementAttr> inferFromUsers(ProgramOp program,
-                                               int64_t buffer) {
+/// The placement that the first nest which uses a buffer has it at. For others
+/// it is moved (R8), and a remark says so.
+static PlacementAttr inferFromUsers(ProgramOp program, int64_t buffer) {
   PlacementAttr found;
   ForOp first;
   for (ForOp nest : program.getBody().getOps<ForOp>()) {
     if (!usesBuffer(nest, program.getBody().getArgument(buffer)))
       continue;
     PlacementAttr here = inferPlacement(program, nest, buffer);
-    if (found && here != found) {
-      InFlightDiagnostic error =
-          nest.emitOpError()
-          << "wants buffer '" << program.getBinding(buffer).getName()
-          << "' in another place than an earlier nest: " << here << ", not "
-          << found << "; shard or replicate it explicitly";
-      error.attachNote(first.getLoc()) << "the earlier nest is here";
-      return failure();
-    }
-    if (!found)
+    if (!found) {
       first = nest;
-    found = here;
+      found = here;
+    } else if (!isSamePlacement(program, here, found)) {
+      InFlightDiagnostic remark =
+          nest.emitRemark() << "'" << program.getBinding(buffer).getName()
+                            << "' lives where an earlier nest has it, " << found
+                            << ", not " << here
+                            << " as here: what differs is moved (R8); shard or "
+                               "replicate it explicitly to have it elsewhere";
+      remark.attachNote(first.getLoc()) << "the earlier nest is here";
+    }
   }
   return found ? found : PlacementAttr::get(program.getContext(), {});
 }
@@ -135,28 +134,23 @@ namespace {
 struct InferPlacement
     : public commir::impl::InferPlacementBase<InferPlacement> {
   void runOnOperation() override {
-    WalkResult result = getOperation().walk([&](ProgramOp program) {
+    getOperation().walk([&](ProgramOp program) {
       // What is lowered already has nothing left to infer from.
       if (!llvm::all_of(program.getBody().getOps(), llvm::IsaPred<ForOp>))
-        return WalkResult::advance();
+        return;
       followInputs(program);
       SmallVector<Attribute> bindings;
       for (int64_t i = 0, e = program.getBindings().size(); i < e; ++i) {
-        FailureOr<PlacementAttr> inside = inferFromUsers(program, i);
-        if (failed(inside))
-          return WalkResult::interrupt();
+        PlacementAttr inside = inferFromUsers(program, i);
         BindingAttr old = program.getBinding(i);
         bindings.push_back(BindingAttr::get(
             &getContext(), old.getName(),
-            old.getBoundary() ? old.getBoundary() : *inside, old.getShard(),
-            old.getReplicate(), old.getBroadcast(), *inside));
+            old.getBoundary() ? old.getBoundary() : inside, old.getShard(),
+            old.getReplicate(), old.getBroadcast(), inside));
         ++numBuffers;
       }
       program.setBindingsAttr(ArrayAttr::get(&getContext(), bindings));
-      return WalkResult::advance();
     });
-    if (result.wasInterrupted())
-      signalPassFailure();
   }
 };
 } // namespace

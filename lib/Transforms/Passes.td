@@ -22,7 +22,8 @@ def InferPlacement : Pass<"commir-infer-placement", "::mlir::ModuleOp"> {
     level holds replicas. A buffer without a boundary gets its inside placement
     as boundary.
 
-    Fails when two nests of a program want one buffer in two places.
+    Of nests that have one buffer in several places the first decides, with a
+    remark: for the others it is moved (R8).
   }];
   let statistics = [Statistic<"numBuffers", "num-buffers", "buffers placed">];
 }

@@ -158,6 +158,24 @@ FOUND = {
         mc.Mesh(gpu=3),
         "parallelize(sq, gpu)",
     ),
+    "two nests that have their buffers in different places": (
+        lambda: mc.programs.attention_backward(h=2, sq=7, sk=9, mask="causal", **SINK),
+        mc.Mesh(node=2, gpu=2),
+        "parallelize(sq, gpu); parallelize(h_, node)",
+    ),
+    "a nest that is left alone, over a level that its inputs are broadcast on": (
+        lambda: mc.programs.attention_backward(h=3, sq=7, sk=9, mask="causal", **SINK),
+        mc.Mesh(node=2, gpu=3),
+        "parallelize(sk, node); shard(LSE, sq, gpu, reads=broadcast); "
+        "shard(O, sq, gpu, reads=broadcast); shard(dO, sq, gpu, reads=broadcast)",
+    ),
+    "bounds that do not name as many parts as a shard and the loops make": (
+        lambda: mc.programs.matmul(
+            m=7, n=5, depth=4, dtype="f32", layout={"i": "bounds[0, 1, 3, 4, 5, 6, 7]"}
+        ),
+        mc.Mesh(node=2, gpu=2),
+        "shard(A, i, gpu); parallelize(i, node)",
+    ),
 }
 
 

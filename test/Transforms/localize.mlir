@@ -415,6 +415,34 @@ commir.program @zigzag_in_two_pieces on @mesh axes(i = 64 zigzag)
 
 // -----
 
+// A half of a rank's zigzag part lies in pieces within it, and side by side in a
+// slot: each piece is where the one or the other has it.
+// CHECK-LABEL: func.func @choice_of_pieces_that_lie_unlike
+// CHECK: %[[IS:.*]] = arith.cmpi eq
+// CHECK: %[[FRAME:.*]] = arith.select %[[IS]], %{{.*}}, %{{.*}} : memref<?xf32
+// CHECK: scf.for %{{.*}} = %c0 to %c2
+// CHECK:   %[[AT:.*]] = arith.select %[[IS]], %{{.*}}, %{{.*}} : index
+// CHECK:   memref.subview %[[FRAME]][%[[AT]]]
+// CHECK:   commir.copy
+commir.mesh @mesh(gpu = 4)
+commir.program @choice_of_pieces_that_lie_unlike on @mesh axes(i = 64 zigzag)
+    inputs(%A: !commir.buffer<[i], f32> inside [i -> gpu])
+    outputs(%B: !commir.buffer<[i], f32> inside []) {
+  %r = commir.group_rank "gpu"
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %part = arith.muli %r, %c2 : index
+  %s = commir.alloc slots 1 placement [] parts {i = 8 : i64} : !commir.buffer<[i], f32>
+  %own = commir.part %A [i : %part of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %in = commir.part %s [i : %part of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  %first = arith.cmpi eq, %r, %c0 : index
+  %now = arith.select %first, %own, %in : !commir.tile<[i], f32>
+  %b = commir.part %B [i : %part of 8] : !commir.buffer<[i], f32> -> !commir.tile<[i], f32>
+  commir.copy %now to %b : !commir.tile<[i], f32> to !commir.tile<[i], f32>
+}
+
+// -----
+
 //===----------------------------------------------------------------------===//
 // R8: the general exchange
 //===----------------------------------------------------------------------===//

@@ -155,3 +155,27 @@ commir.program @striped on @mesh axes(i = 8, j = 9, k = 12 striped(2))
     commir.store %c to %C merge(sum) over(k) : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+// A nest that runs in parallel on the level uses its own shard.
+// CHECK-LABEL: commir.program @at_hand on
+// CHECK-NOT: commir.broadcast.start
+// CHECK-NOT: commir.all_gather.start
+// CHECK: commir.launch "matmul"
+// CHECK: commir.all_reduce.start
+commir.mesh @mesh(gpu = 3)
+commir.program @at_hand on @mesh axes(i = 8, j = 9, k = 12)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu] broadcast [k],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  commir.for i, j, k of 3 parallel(gpu) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

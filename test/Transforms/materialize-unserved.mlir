@@ -103,3 +103,56 @@ commir.program @unlike_slices on @mesh axes(i = 8, j = 8, k = 8)
         : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
   }
 }
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// R2 of panels that would not be the same for all ranks: all of it is gathered
+//===----------------------------------------------------------------------===//
+
+// Each rank is at other rows of A.
+// CHECK-LABEL: commir.program @panels_of_unlike_slices on
+// CHECK: commir.all_gather.start {{.*}} along k
+// CHECK-NOT: commir.broadcast.start
+// CHECK: commir.launch "matmul"
+commir.mesh @mesh(gpu = 3)
+commir.program @panels_of_unlike_slices on @mesh axes(i = 9, j = 7, k = 8)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> gpu] broadcast [k],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-remark@below {{'A' comes whole before the loops, not panel by panel: a loop around 'k' has its ranks at unlike slices}}
+  commir.for j of 3 parallel(gpu), i of 3 shift(by j on gpu), k of 3 {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}
+
+// -----
+
+// What moves along the loop is rounded, a panel is not.
+// CHECK-LABEL: commir.program @panels_beside_a_narrower_link on
+// CHECK: commir.all_gather.start {{.*}} along k
+// CHECK-NOT: commir.broadcast.start
+// CHECK: commir.exchange.start
+// CHECK: commir.launch "matmul"
+commir.mesh @mesh(row = 3, col = 3)
+commir.program @panels_beside_a_narrower_link on @mesh axes(i = 8, j = 9, k = 12)
+    inputs(%A: !commir.buffer<[i, k], f32> shard [k -> col] broadcast [k],
+           %B: !commir.buffer<[k, j], f32>)
+    outputs(%C: !commir.buffer<[i, j], f32>) {
+  // expected-remark@below {{'A' comes whole before the loops, not panel by panel: 'k' moves parts over a narrower link}}
+  commir.for i of 3 parallel(row), j of 3 parallel(col), k of 3 shift(by i on row, link bf16) {
+    %a = commir.load %A : !commir.buffer<[i, k], f32>
+    %b = commir.load %B : !commir.buffer<[k, j], f32>
+    %c = commir.kernel "matmul"(%a, %b)
+        : (!commir.tile<[i, k], f32>, !commir.tile<[k, j], f32>)
+        -> !commir.tile<[i, j], f32>
+    commir.store %c to %C merge(sum) over(k)
+        : !commir.tile<[i, j], f32> to !commir.buffer<[i, j], f32>
+  }
+}

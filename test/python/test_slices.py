@@ -147,6 +147,14 @@ SLICES = {
         matmul,
         "tile(j, 2); reorder(j_outer, i); parallelize(i, gpu); {}(k, by=i)",
     ),
+    "columns from both ends": (
+        lambda: matmul(layout={"j": "zigzag"}),
+        "tile(j, 2); reorder(j_outer, i); parallelize(i, gpu); {}(k, by=i)",
+    ),
+    "striped columns, and their sums": (
+        lambda: matmul(layout={"j": "striped(2)", "k": "zigzag"}),
+        "tile(j, 3); reorder(j_outer, i); parallelize(i, gpu); {}(k, by=i)",
+    ),
     "heads": (attention, "tile(h, 2); parallelize(sq, gpu); {}(sk, by=sq)"),
     "heads of two batches": (
         lambda: attention(b=2),

@@ -61,7 +61,12 @@ void NestExpander::remarkBroadcast(int64_t buffer, const Twine &why) {
 
 /// The loop that walks the panels of an input; null, with a remark, where none
 /// does.
-LoopAttr NestExpander::findPanelLoop(int64_t buffer, StringAttr axis) {
+LoopAttr NestExpander::findPanelLoop(int64_t buffer, CutAttr cut) {
+  StringAttr axis = builder.getStringAttr(cut.getAxis());
+  BufferType type = program.getBufferType(buffer);
+  SmallVector<StringAttr> levels;
+  for (Attribute level : getFactors(mesh, cut))
+    levels.push_back(cast<StringAttr>(level));
   auto loop = llvm::find_if(loops, [&](LoopAttr each) {
     return each.isOver(axis) && each.getParts() != 1;
   });
@@ -74,29 +79,31 @@ LoopAttr NestExpander::findPanelLoop(int64_t buffer, StringAttr axis) {
     remarkBroadcast(buffer, "'" + loop->getName() + "' moves parts in chunks");
     return {};
   }
+  Type element = type.getElementType();
+  if (loop->getShift() && getLinkType(*loop, element) != element) {
+    remarkBroadcast(buffer, "'" + loop->getName() +
+                                "' moves parts over a narrower link");
+    return {};
+  }
+  if (movesUnlikeSlices(*loop, type, levels)) {
+    remarkBroadcast(buffer, "a loop around '" + loop->getName() +
+                                "' has its ranks at unlike slices");
+    return {};
+  }
   return *loop;
 }
 
-LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut,
-                                      LoopAttr loop) {
+void NestExpander::addPanels(int64_t buffer, CutAttr cut, LoopAttr loop) {
   StringAttr axis = builder.getStringAttr(cut.getAxis());
   Value argument = program.getBody().getArgument(buffer);
   Ring ring{argument, memory[argument], getFactors(mesh, cut)};
   for (Attribute level : ring.factors)
     ring.group.push_back(cast<StringAttr>(level));
-  Type type = getElementType(ring.own);
-  if (loop.getShift() && getLinkType(loop, type) != type)
-    return needsRule("R2 by broadcast", "'" + loop.getName() +
-                                            "' moves parts over a narrower "
-                                            "link; give it no link, or read '" +
-                                            getName(buffer) + "' by gather");
-  if (failed(findSlice(loop, ring)))
-    return failure();
+  findSlice(loop, ring);
   ring.numSlots += runsInLanes(loop);
   ring.slots = makeRingMemory(ring, axis, cast<BufferType>(ring.own.getType()),
                               ring.numSlots, loop.getParts());
   rings[loop.getName()].push_back(ring);
-  return success();
 }
 
 /// Starts to bring a panel from its owner to all of the group. What does not

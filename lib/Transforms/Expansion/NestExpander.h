@@ -98,24 +98,25 @@ private:
   std::string whyNotInChunks(LoopAttr loop);
   std::string whyNotLast(LoopAttr loop);
   LogicalResult placeOutputs();
+  bool movesUnlikeSlices(LoopAttr ring, BufferType type,
+                         ArrayRef<StringAttr> levels);
   Movement findMovement(int64_t buffer);
   bool isReducedOver(StoreOp store, StringAttr axis);
   LogicalResult placeInput(int64_t buffer);
   LogicalResult gather(int64_t buffer, CutAttr cut);
   void cutPanels();
   void remarkBroadcast(int64_t buffer, const Twine &why);
-  LoopAttr findPanelLoop(int64_t buffer, StringAttr axis);
-  LogicalResult addPanels(int64_t buffer, CutAttr cut, LoopAttr loop);
+  LoopAttr findPanelLoop(int64_t buffer, CutAttr cut);
+  void addPanels(int64_t buffer, CutAttr cut, LoopAttr loop);
   Value startBroadcast(const ShiftedLoop &shifted, const Ring &member,
                        Value panel, Value slot, Value when);
   SmallVector<Move> findMoves(int64_t buffer, const Movement &movement);
   LogicalResult addToRings(int64_t buffer, const Movement &movement);
-  LogicalResult addRing(LoopAttr loop, bool arrives, Ring ring,
-                        BufferType wide);
+  void addRing(LoopAttr loop, bool arrives, Ring ring, BufferType wide);
   Value makeRingMemory(const Ring &ring, StringAttr axis, BufferType type,
                        int64_t slots, int64_t parts);
   Value lend(Value own, ArrayRef<StringAttr> group);
-  LogicalResult findSlice(LoopAttr loop, Ring &ring);
+  void findSlice(LoopAttr loop, Ring &ring);
   bool movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop);
   bool walksPanels(LoopAttr loop);
   LoopAttr getExchangeLoop();
@@ -475,13 +476,6 @@ private:
     return nest.emitOpError()
            << "needs rule " << rule << " (" << why << "), which this version "
            << "does not lower yet";
-  }
-  InFlightDiagnostic refuseStrided(StringRef rule, StringRef axis,
-                                   LoopAttr loop) {
-    return needsRule((rule + " of a strided placement").str(),
-                     "a part of axis '" + axis +
-                         "' is in pieces; put the loops that tile it around '" +
-                         loop.getName() + "'");
   }
   StringRef getName(int64_t buffer) {
     return program.getBinding(buffer).getName();

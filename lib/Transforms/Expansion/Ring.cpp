@@ -73,8 +73,7 @@ LogicalResult NestExpander::addToRings(int64_t buffer,
     Ring next = ring;
     next.level = move.level;
     next.group = std::exchange(group, {});
-    if (failed(addRing(move.loop, arrives, next, isLast ? wide : BufferType())))
-      return failure();
+    addRing(move.loop, arrives, next, isLast ? wide : BufferType());
     arrives = true;
   }
   return success();

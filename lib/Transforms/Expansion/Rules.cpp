@@ -237,12 +237,13 @@ LogicalResult NestExpander::placeOutputs() {
   return success();
 }
 
-/// Whether the ranks of a ring over some of these levels are at different
-/// slices of what moves: a loop around it, over another axis of that, is
-/// shifted over the same ranks.
-static bool movesUnlikeSlices(ArrayRef<LoopAttr> loops, LoopAttr ring,
-                              BufferType type, ArrayRef<StringAttr> levels) {
-  auto around = loops.take_while([&](LoopAttr outer) { return outer != ring; });
+/// Whether the ranks of some levels, to which parts come along a loop, are at
+/// different slices of what moves: a loop around it, over another axis of that,
+/// is shifted over the same ranks.
+bool NestExpander::movesUnlikeSlices(LoopAttr ring, BufferType type,
+                                     ArrayRef<StringAttr> levels) {
+  auto around =
+      ArrayRef(loops).take_while([&](LoopAttr outer) { return outer != ring; });
   return llvm::any_of(around, [&](LoopAttr outer) {
     return outer.getShift() && outer.getParts() != 1 &&
            outer.getAxes() != ring.getAxes() &&
@@ -301,7 +302,7 @@ NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
     levels.push_back(move.level);
     if (!move.hasRing)
       continue;
-    exchanges |= movesUnlikeSlices(loops, move.loop, type, levels);
+    exchanges |= movesUnlikeSlices(move.loop, type, levels);
     levels.clear();
   }
   if (exchanges)
@@ -383,7 +384,9 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
     return addToRings(buffer, movement);
   StringAttr axis = builder.getStringAttr(movement.cut.getAxis());
   if (llvm::is_contained(binding.getBroadcast(), axis))
-    if (LoopAttr loop = findPanelLoop(buffer, axis))
-      return addPanels(buffer, movement.cut, loop);
+    if (LoopAttr loop = findPanelLoop(buffer, movement.cut)) {
+      addPanels(buffer, movement.cut, loop);
+      return success();
+    }
   return gather(buffer, movement.cut);
 }

@@ -25,11 +25,11 @@
 using namespace mlir;
 using namespace mlir::commir;
 
-/// Finds which other axes of the buffer the loops around the ring run over.
-LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
+/// Finds which other axes of the buffer the loops around the ring run over. All
+/// its ranks are at the same part of these.
+void NestExpander::findSlice(LoopAttr loop, Ring &ring) {
   StringAttr axis = loop.getAxes().front();
-  if (!isOpenAround(loop, axis, ring.factors))
-    return refuseStrided("R3", axis, loop);
+  assert(isOpenAround(loop, axis, ring.factors) && "a part is in pieces");
   auto around =
       ArrayRef(loops).take_while([&](LoopAttr outer) { return outer != loop; });
   for (DimAttr dim : cast<BufferType>(ring.buffer.getType()).getDims()) {
@@ -47,24 +47,12 @@ LogicalResult NestExpander::findSlice(LoopAttr loop, Ring &ring) {
       // The chunks of loops around are cut, unless ranks share out more inside.
       if (isLastShared(loop, dim.getAxis()))
         count *= getChunks(outer);
-      if (outer.isParallel())
-        continue;
-      moves = true;
-      // All ranks of a ring must be at the same slice.
-      if (outer.getShift() &&
-          llvm::any_of(getRingLevels(outer), [&](StringAttr level) {
-            return level == ring.level || llvm::is_contained(ring.group, level);
-          }))
-        return needsRule("R3 of unlike slices", "'" + outer.getName() +
-                                                    "' is shifted on the same "
-                                                    "level; put it inside '" +
-                                                    loop.getName() + "'");
+      moves |= !outer.isParallel();
     }
     if (moves)
       ring.slice.emplace_back(StringAttr::get(nest.getContext(), dim.getAxis()),
                               count);
   }
-  return success();
 }
 
 /// Whether the results of a store that move along `loop` are but of the part
@@ -104,10 +92,9 @@ Value NestExpander::makeRingMemory(const Ring &ring, StringAttr axis,
 
 /// Makes the memory of one ring, and lends what others read of it. Kernels take
 /// parts of type `wide` where it is not null.
-LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
-                                    BufferType wide) {
-  if (failed(findSlice(loop, ring)))
-    return failure();
+void NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
+                           BufferType wide) {
+  findSlice(loop, ring);
   bool pulled = !ring.group.empty();
   auto local = cast<BufferType>(ring.own.getType());
   StringAttr axis = loop.getAxes().front();
@@ -143,7 +130,6 @@ LogicalResult NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
     for (int64_t lane = 0; lane < lanes; ++lane)
       ring.wide.push_back(makeRingMemory(ring, axis, wide, 1, count));
   rings[loop.getName()].push_back(ring);
-  return success();
 }
 
 Value NestExpander::lend(Value own, ArrayRef<StringAttr> group) {

@@ -182,12 +182,14 @@ LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {
   for (auto [extent, alternative] :
        llvm::zip_equal(chosen.extents, second.extents)) {
     bool inPieces = extent.inPieces || alternative.inPieces;
-    if (inPieces && extent.held.count != alternative.held.count)
-      return op.emitOpError() << "chooses between tiles in pieces of memory "
-                                 "that is cut in two ways, which this version "
-                                 "does not lower yet";
+    if (!inPieces || extent.liesAs(alternative)) {
+      choose(extent.held.index, alternative.held.index);
+    } else {
+      extent.first = std::make_shared<Extent>(extent);
+      extent.second = std::make_shared<Extent>(alternative);
+      extent.isFirst = condition;
+    }
     extent.inPieces = inPieces;
-    choose(extent.held.index, alternative.held.index);
     choose(extent.offset, alternative.offset);
     choose(extent.size, alternative.size);
   }

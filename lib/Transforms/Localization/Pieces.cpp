@@ -26,6 +26,11 @@ Value ProgramLocalizer::openLoop(Value begin, Value end) {
 
 Value ProgramLocalizer::getLocalOffset(AxisAttr axis, const Extent &extent,
                                        const Piece &piece, Value number) {
+  if (extent.first)
+    return builder.fold<arith::SelectOp>(
+        program.getLoc(), extent.isFirst,
+        getLocalOffset(axis, *extent.first, piece, number),
+        getLocalOffset(axis, *extent.second, piece, number));
   if (!extent.held.index)
     return piece.begin;
   if (extent.whole)

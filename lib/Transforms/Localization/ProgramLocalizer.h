@@ -54,6 +54,16 @@ private:
     bool whole = true;
     /// Several intervals that do not lie together in memory.
     bool inPieces = false;
+    /// Of a tile that is one of two whose pieces lie unlike: which, and where
+    /// they lie in each.
+    Value isFirst = {};
+    std::shared_ptr<const Extent> first = {}, second = {};
+    /// Whether pieces lie here as they do in other memory, but for which of its
+    /// parts that holds.
+    bool liesAs(const Extent &other) const {
+      return !first && !other.first && held.count == other.held.count &&
+             held.steps.empty() && other.held.steps.empty();
+    }
   };
   /// A tile, as all of the memory it lies in and what it asks for of that.
   struct Tile {

@@ -378,17 +378,7 @@ commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.bu
 // CONSTRAINT: for.broadcast-level
 commir.mesh @mesh(node = 2, gpu = 4)
 commir.program @program on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[k], f32> shard [k -> gpu] broadcast [k]) outputs() {
-  // expected-error@below {{loop 'k' must not be parallel or shifted over a level that its axis is broadcast on, 'gpu' of 'A'}}
-  commir.for k of 4 parallel(gpu) {
-    %a = commir.load %A : !commir.buffer<[k], f32>
-  }
-}
-
-// -----
-
-commir.mesh @mesh(node = 2, gpu = 4)
-commir.program @shifted on @mesh axes(i = 8, j = 6, k = 4) inputs(%A: !commir.buffer<[k], f32> shard [k -> gpu] broadcast [k]) outputs() {
-  // expected-error@below {{loop 'k' must not be parallel or shifted over a level that its axis is broadcast on, 'gpu' of 'A'}}
+  // expected-error@below {{loop 'k' must not be shifted over a level that its axis is broadcast on, 'gpu' of 'A'}}
   commir.for i of 4 parallel(gpu), k of 4 shift(by i on gpu) {
     %a = commir.load %A : !commir.buffer<[k], f32>
   }

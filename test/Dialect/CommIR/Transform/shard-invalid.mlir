@@ -219,7 +219,7 @@ module attributes {transform.with_named_sequence} {
         : (!transform.any_op) -> !transform.any_op
     transform.commir.shard "K" along "sk" over ["gpu"] reads broadcast in %program : !transform.any_op
     transform.commir.parallelize "sq" over ["gpu"] in %program : !transform.any_op
-    // expected-error@below {{cannot shift loop 'sk' by 'sq': loop 'sk' must not be parallel or shifted over a level that its axis is broadcast on, 'gpu' of 'K'}}
+    // expected-error@below {{cannot shift loop 'sk' by 'sq': loop 'sk' must not be shifted over a level that its axis is broadcast on, 'gpu' of 'K'}}
     transform.commir.shift "sk" by ["sq"] in %program : !transform.any_op
     transform.yield
   }
