@@ -54,8 +54,21 @@ VARIANTS: dict[str, tuple[str, Callable[[Steps], Steps]]] = {
     "narrow link": ("gemm-rs-shifted", more("shift", "link=bf16")),
     "balanced": ("ring", more("shift", "reads=pull")),
     "read ahead": ("ring", more("shift", "reads=pull")),
+    "steps in lanes": (
+        "ring",
+        lambda steps: [*more("shift", "reads=pull")(steps), "overlap(sk)"],
+    ),
+    "sent steps in lanes": ("ring", lambda steps: [*steps, "overlap(sk)"]),
     "one by one": ("ring", list),
     "stripes": ("ring", list),
+    "reduced at the end": (  # for results of several parts a rank do not travel so
+        "gemm-rs-shifted",
+        lambda steps: [
+            "tile(i, 12)",
+            *steps[:-1],
+            "shift(i_outer, by=k, direction=-1, results=fetch, chunks=2)",
+        ],
+    ),
     "broadcast": ("context-parallel", more("shard", "reads=broadcast")),
     "panels that are packed": ("summa", lambda steps: ["tile(k, 6)", *steps]),
 }

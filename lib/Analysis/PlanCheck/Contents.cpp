@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/PlanCheck/Contents.h"
+#include "lib/Analysis/PlanCheck/Overlap.h"
 
 using namespace mlir;
 using namespace mlir::commir;
@@ -57,106 +58,6 @@ Box check::getIndices(const MemoryBox &region) {
     box.push_back({0, size});
   return box;
 }
-
-//===----------------------------------------------------------------------===//
-// Overlap
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Index i of a region, in `common`, is index i - shift of another.
-struct Overlap {
-  Box common;
-  SmallVector<int64_t, 4> shift;
-};
-
-/// How two regions lie. They may overlap in several ways, as rows of the one
-/// may go on where rows of the other end.
-struct Alignment {
-  bool sameFrame = true;
-  SmallVector<Overlap, 1> overlaps;
-};
-} // namespace
-
-using WalkedDims = SmallVector<std::pair<int64_t, unsigned>, 4>;
-
-/// How far a region reaches along the dimensions that are left.
-static int64_t getReach(const MemoryBox &region,
-                        ArrayRef<std::pair<int64_t, unsigned>> dims) {
-  int64_t reach = 0;
-  for (auto [stride, dim] : dims)
-    reach += (region.sizes[dim] - 1) * stride;
-  return reach;
-}
-
-/// Finds the shifts with sum(shift * stride) = distance under which the regions
-/// overlap, the dimension of the widest stride first.
-static void findShifts(const MemoryBox &a, const MemoryBox &b,
-                       ArrayRef<std::pair<int64_t, unsigned>> dims,
-                       int64_t distance, Overlap &at, Alignment &found) {
-  if (dims.empty()) {
-    if (distance == 0)
-      found.overlaps.push_back(at);
-    return;
-  }
-  auto [stride, dim] = dims.front();
-  dims = dims.drop_front();
-  int64_t size = a.sizes[dim], other = b.sizes[dim];
-  int64_t least = std::max(
-      1 - other, llvm::divideCeilSigned(distance - getReach(a, dims), stride));
-  int64_t most = std::min(
-      size - 1, llvm::divideFloorSigned(distance + getReach(b, dims), stride));
-  for (int64_t shift = least; shift <= most; ++shift) {
-    at.shift[dim] = shift;
-    at.common[dim] = {std::max<int64_t>(0, shift),
-                      std::min(size, other + shift)};
-    findShifts(a, b, dims, distance - shift * stride, at, found);
-  }
-}
-
-/// Whether the rows of a region lie apart, the widest stride first.
-static bool hasRows(const MemoryBox &region, const WalkedDims &dims) {
-  for (size_t i = 1; i < dims.size(); ++i)
-    if (getReach(region, ArrayRef(dims).drop_front(i)) >= dims[i - 1].first &&
-        region.sizes[dims[i - 1].second] > 1)
-      return false;
-  return true;
-}
-
-static Alignment align(const MemoryBox &a, const MemoryBox &b) {
-  Alignment found;
-  if (a.offset >= b.getEnd() || b.offset >= a.getEnd())
-    return found;
-  size_t rank = a.sizes.size();
-  found.sameFrame = rank == b.sizes.size() && a.elementType == b.elementType;
-  WalkedDims dims;
-  for (unsigned dim = 0; found.sameFrame && dim < rank; ++dim) {
-    bool walkedA = a.sizes[dim] > 1, walkedB = b.sizes[dim] > 1;
-    if (!walkedA && !walkedB)
-      continue;
-    int64_t stride = walkedA ? a.strides[dim] : b.strides[dim];
-    if (stride <= 0 || (walkedA && walkedB && stride != b.strides[dim]))
-      found.sameFrame = false;
-    dims.emplace_back(stride, dim);
-  }
-  llvm::sort(dims, std::greater<>());
-  found.sameFrame = found.sameFrame && hasRows(a, dims) && hasRows(b, dims);
-  if (!found.sameFrame)
-    return found;
-  Overlap at{getIndices(a), SmallVector<int64_t, 4>(rank, 0)};
-  findShifts(a, b, dims, b.offset - a.offset, at, found);
-  return found;
-}
-
-bool check::overlaps(const MemoryBox &a, const MemoryBox &b) {
-  if (a.isEmpty() || b.isEmpty())
-    return false;
-  Alignment found = align(a, b);
-  return !found.sameFrame || !found.overlaps.empty();
-}
-
-//===----------------------------------------------------------------------===//
-// Contents
-//===----------------------------------------------------------------------===//
 
 /// The first group that ends after `address`.
 template <typename Groups> static auto firstAfter(Groups &groups, int64_t at) {
@@ -345,10 +246,30 @@ void Contents::forget(const MemoryBox &region) {
     put(takeRest(region));
 }
 
+bool Contents::writeAgain(const Entry &fresh) {
+  Entry *held = nullptr, joined = fresh;
+  int64_t end = fresh.region.getEnd();
+  for (auto it = firstAfter(groups, fresh.region.offset - 1);
+       it != groups.end() && it->first <= end; ++it) {
+    for (Entry &entry : it->second.entries) {
+      if (isSameRegion(entry.region, fresh.region))
+        held = &entry;
+      else if (joinEntries(joined.region, joined.content, entry.region,
+                           entry.content))
+        return false;
+    }
+  }
+  if (held)
+    held->content = fresh.content;
+  return held;
+}
+
 void Contents::write(const MemoryBox &region, const Content &content) {
   if (region.isEmpty())
     return;
   Entry fresh{region, content};
+  if (writeAgain(fresh))
+    return;
   // What lies in the region is gone; what it leaves of an entry stays.
   std::vector<Entry> kept = takeRest(region);
   for (bool joined = true; joined;) {

@@ -125,6 +125,10 @@ private:
   /// the region leaves.
   std::vector<Entry> takeRest(const MemoryBox &region);
   void put(std::vector<Entry> entries);
+  /// Writes what is already an entry of its own and joins no neighbour, which
+  /// leaves the groups as they are. Rows of stripes are in one group, and each
+  /// is written again at each step of a ring.
+  bool writeAgain(const Entry &fresh);
   /// Writes parts of a region, by the place of each in the memory.
   void replace(const MemoryBox &region, std::vector<Entry> parts);
 

@@ -20,9 +20,11 @@ static std::optional<SmallVector<Segments>> getSegments(ArrayRef<Piece> pieces,
     SmallVector<Segment> sorted;
     for (const Piece &piece : pieces)
       sorted.push_back({piece.local[dim], piece.content.box[dim].begin});
-    llvm::sort(sorted, [](const Segment &a, const Segment &b) {
+    auto isBefore = [](const Segment &a, const Segment &b) {
       return a.local.begin < b.local.begin;
-    });
+    };
+    if (!llvm::is_sorted(sorted, isBefore))
+      llvm::sort(sorted, isBefore);
     for (const Segment &next : sorted) {
       if (all[dim].empty() || next.local.begin > all[dim].back().local.end) {
         all[dim].push_back(next);
