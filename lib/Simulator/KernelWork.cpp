@@ -32,30 +32,50 @@ static double sumClamped(Range range, int64_t add, int64_t most) {
          static_cast<double>(most) * (range.end - full);
 }
 
-/// The pairs that a mask leaves; every pair when there is none.
-static double countPairs(std::optional<MaskAttr> mask, Range queries,
-                         Range keys) {
+/// How many i in `range` have i + `add` above 0 and below `most`.
+static double countBetween(Range range, int64_t add, int64_t most) {
+  return std::max<int64_t>(0, std::min(range.end, most - add) -
+                                  std::max(range.begin, 1 - add));
+}
+
+namespace {
+struct Visible {
+  /// What a mask leaves of the pairs, and how many rows its borders cut: those
+  /// that have keys on both sides.
+  double pairs = 0, cutRows = 0;
+};
+} // namespace
+
+/// Every pair when there is no mask.
+static Visible countVisible(std::optional<MaskAttr> mask, Range queries,
+                            Range keys) {
   if (!mask || mask->isFull())
-    return static_cast<double>(queries.size()) * keys.size();
-  auto ofWindow = [&](Range q, Range k) {
+    return {static_cast<double>(queries.size()) * keys.size(), 0};
+  Visible found;
+  auto addWindow = [&](Range q, Range k) {
     if (q.isEmpty() || k.isEmpty())
-      return 0.0;
+      return;
     double upTo = static_cast<double>(k.size()) * q.size(), before = 0;
-    if (mask->getRight() != MaskAttr::kUnbounded)
-      upTo = sumClamped(q, mask->getRight() + 1 - k.begin, k.size());
-    if (mask->getLeft() != MaskAttr::kUnbounded)
-      before = sumClamped(q, -mask->getLeft() - k.begin, k.size());
-    return upTo - before;
+    if (mask->getRight() != MaskAttr::kUnbounded) {
+      int64_t add = mask->getRight() + 1 - k.begin;
+      upTo = sumClamped(q, add, k.size());
+      found.cutRows += countBetween(q, add, k.size());
+    }
+    if (mask->getLeft() != MaskAttr::kUnbounded) {
+      int64_t add = -mask->getLeft() - k.begin;
+      before = sumClamped(q, add, k.size());
+      found.cutRows += countBetween(q, add, k.size());
+    }
+    found.pairs += upTo - before;
   };
   ArrayRef<int64_t> documents = mask->getDocuments();
   if (documents.empty())
-    return ofWindow(queries, keys);
-  double pairs = 0;
+    addWindow(queries, keys);
   for (size_t i = 0; i + 1 < documents.size(); ++i) {
     Range document{documents[i], documents[i + 1]};
-    pairs += ofWindow(queries.clip(document), keys.clip(document));
+    addWindow(queries.clip(document), keys.clip(document));
   }
-  return pairs;
+  return found;
 }
 
 static KernelWork getAttention(LaunchOp launch, const PlanEvent &event,
@@ -64,15 +84,16 @@ static KernelWork getAttention(LaunchOp launch, const PlanEvent &event,
   double d = q[3], e = event.inputs[2].sizes[3];
   Range queries{event.positions[0], event.positions[0] + q[1]};
   Range keys{event.positions[1], event.positions[1] + k[1]};
-  double all = static_cast<double>(q[1]) * k[1];
-  double pairs = countPairs(launch.getMask(), queries, keys);
+  Visible visible = countVisible(launch.getMask(), queries, keys);
   KernelWork work;
   work.batch = static_cast<double>(q[0]) * q[2];
   // Two products forward; backward computes the first again and makes four.
-  work.flops = 2 * work.batch * pairs * (backward ? 3 * d + 2 * e : d + e);
+  double ofPair = 2 * work.batch * (backward ? 3 * d + 2 * e : d + e);
+  work.flops = ofPair * visible.pairs;
+  work.edge = ofPair * visible.cutRows;
+  work.hidden = ofPair * (static_cast<double>(q[1]) * k[1] - visible.pairs);
   // Backward gives keys to its blocks.
   work.rows = backward ? k[1] : q[1];
-  work.masked = pairs < all;
   return work;
 }
 

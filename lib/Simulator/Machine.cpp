@@ -61,8 +61,8 @@ double LinkCurve::getSeconds(double bytes) const {
 
 bool KernelWork::operator==(const KernelWork &other) const {
   auto fields = [](const KernelWork &work) {
-    return std::tie(work.flops, work.rows, work.columns, work.batch,
-                    work.masked, work.bytes, work.widened);
+    return std::tie(work.flops, work.rows, work.columns, work.batch, work.edge,
+                    work.hidden, work.bytes, work.widened);
   };
   return fields(*this) == fields(other);
 }
@@ -92,7 +92,8 @@ double KernelCurve::getEfficiency(const KernelWork &work) const {
 
 double KernelCurve::getSeconds(const KernelWork &work, double total) const {
   double rate = getRate(work.flops, total) * getEfficiency(work);
-  return overhead + work.flops / (rate * (work.masked ? masked : 1));
+  return overhead +
+         (work.flops + std::min(edge * work.edge, work.hidden)) / rate;
 }
 
 const KernelCurve &Machine::getKernel(StringRef name) const {
@@ -177,7 +178,7 @@ static bool fromJSON(const json::Value &value, KernelCurve &curve,
   std::vector<int64_t> block;
   if (!object || !object.map("units", curve.units) ||
       !object.map("overhead", curve.overhead) ||
-      !object.map("masked", curve.masked) || !object.map("block", block))
+      !object.map("edge", curve.edge) || !object.map("block", block))
     return false;
   if (block.size() != 2) {
     at.report("expected a block of rows and columns");

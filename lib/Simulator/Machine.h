@@ -67,7 +67,9 @@ struct KernelWork {
   double flops = 0;
   /// Of the result, which blocks cover; `batch` such results.
   double rows = 1, columns = 1, batch = 1;
-  bool masked = false;
+  /// Of one key more in each row that the border of a mask cuts, and of all
+  /// pairs that the mask hides.
+  double edge = 0, hidden = 0;
   /// Bytes through memory: of kernels without arithmetic all that they read and
   /// write, of others what merging into their results adds.
   double bytes = 0;
@@ -94,7 +96,10 @@ struct KernelCurve {
   /// Flops of a launch, and flops a second with full waves of blocks.
   std::vector<std::pair<double, double>> points;
   int64_t blockRows = 1, blockColumns = 0, units = 1;
-  double overhead = 0, masked = 1;
+  double overhead = 0;
+  /// For how many keys a row works, beside those that a mask leaves it: blocks
+  /// do whole tiles of keys, and hide some of them.
+  double edge = 0;
 
   /// A launch of so many flops, of `total` in the whole plan. Clocks fall under
   /// load: many launches keep no more speed than one of all their work.

@@ -70,16 +70,18 @@ class HandPlan:
             f"commir.accumulate {source[0]} to {target[0]} : {source[1]} to {target[1]}"
         )
 
-    def launch(self, kernel, inputs, outputs, overwrite=True):
+    def launch(self, kernel, inputs, outputs, overwrite=True, mask=None, at=(0, 0)):
         def operands(tiles):
             names, kinds = (", ".join(each) for each in zip(*tiles, strict=True))
             return f"({names} : {kinds})"
 
-        at = ", ".join([self.zero] * 4) if kernel.startswith("attention") else ""
+        first = [*map(self.constant, at), self.zero, self.zero]
+        at = ", ".join(first) if kernel.startswith("attention") else ""
+        hides = f"mask({mask}) " if mask else ""
         flags = ", ".join([str(overwrite).lower()] * len(outputs))
         self.lines.append(
             f'commir.launch "{kernel}" ins{operands(inputs)} outs{operands(outputs)} at({at}) '
-            f"{{overwrite = array<i1: {flags}>}}"
+            f"{hides}{{overwrite = array<i1: {flags}>}}"
         )
 
     # -- transfers ------------------------------------------------------------

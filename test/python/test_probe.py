@@ -36,7 +36,7 @@ def point(kernel, work, seconds, spread=0.0):
     )
 
 
-def kernels(*, overhead=20e-6, launch=2e-6, rate=1e12, masked=0.5):
+def kernels(*, overhead=20e-6, launch=2e-6, rate=1e12, edge=512):
     """A machine of 4 units and blocks of 128 x 256, at a known rate."""
     points = [point("launch", Work(flops=1, rows=1), launch)]
     points += [
@@ -50,8 +50,9 @@ def kernels(*, overhead=20e-6, launch=2e-6, rate=1e12, masked=0.5):
             work = Work(flops=1e9 * blocks, rows=rows, columns=columns)
             waves = -(-blocks // 4) * 4
             points.append(point(kernel, work, overhead + 1e9 * waves / rate))
-    work = Work(flops=4e9, rows=128 * 8, masked=True)
-    points.append(point("attention_fwd", work, overhead + 4e9 / rate / masked))
+    for keys in (512, 4096):
+        work = Work(flops=4e9, rows=128 * 8, edge=4e9 / keys, hidden=4e10)
+        points.append(point("attention_fwd", work, overhead + (4e9 + edge * work.edge) / rate))
     return points
 
 
@@ -120,10 +121,15 @@ def test_the_nearest_unimodal_numbers(seed):
             assert off(found) <= off(made) + 1e-9
 
 
-def test_a_mask_costs_what_was_measured():
-    points = [p for p in kernels(masked=0.5) if p.kernel == "attention_fwd"]
+@pytest.mark.parametrize("edge", [0, 512, 2520])
+def test_a_mask_costs_as_many_keys_of_short_rows_as_of_long_ones(edge):
+    points = [p for p in kernels(edge=edge) if p.kernel == "attention_fwd"]
     curve = kernel_curve(points, (128, 0), 4, 2e-6)
-    assert curve.masked == pytest.approx(0.5, rel=0.01)
+    assert curve.edge == pytest.approx(edge, rel=0.01, abs=1)
+    assert curve.masked == pytest.approx(2520 / (2520 + edge), rel=0.01)
+    for each in points:
+        if each.work.edge:
+            assert curve.seconds(each.work) == pytest.approx(each.ms / 1000, rel=0.01)
 
 
 def test_a_probed_topology_reads_back(tmp_path):

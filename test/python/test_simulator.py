@@ -41,6 +41,31 @@ def test_a_merge_costs_its_bytes_and_overwriting_only_what_it_widens():
     assert run(overwrite=False, moves=half) == pytest.approx((flops + 2 * merged) * 1e-9)
 
 
+def test_the_border_of_a_mask_costs_keys_of_the_rows_that_it_cuts():
+    """As many keys of a row, whatever a mask leaves it: less of the work of longer rows."""
+    edge = 2
+    curve = KernelCurve(points=((1, 1e9),), masked=0.5, masked_keys=edge)
+
+    def pairs(queries, keys, mask, first_query=0):
+        plan = HandPlan(gpu=1)
+        q, k = plan.tile(1, queries, 2, 4), plan.tile(1, keys, 2, 4)
+        out = [plan.tile(1, queries, 2, 4), plan.tile(1, 2, queries, dtype="f32")]
+        plan.launch("attention_fwd", [q, k, k], out, mask=mask, at=(first_query, 0))
+        seconds = plan.simulate(machine(link("gpu", 1), attention_fwd=curve)).time_s
+        return 1e9 * seconds / (2 * 2 * (4 + 4))
+
+    # Of 8 rows the last one sees all keys; the pairs are 8 * 9 / 2.
+    assert pairs(8, 8, "causal") == pytest.approx(36 + 7 * edge)
+    # Twice the rows, four times the pairs, twice the border.
+    assert pairs(16, 16, "causal") == pytest.approx(136 + 15 * edge)
+    # All keys are behind: no border. All but a corner: only its rows.
+    assert pairs(8, 8, "causal", first_query=8) == pytest.approx(64)
+    assert pairs(8, 8, "causal", first_query=3) == pytest.approx(64 - 10 + 4 * edge)
+    # Never more than all of them: the mask hides 1, its border would cost 2.
+    assert pairs(2, 2, "causal") == pytest.approx(4)
+    assert pairs(8, 8, "full") == pytest.approx(64)
+
+
 def test_each_kind_of_move_has_a_curve_by_size():
     """Between points the rate goes by the log of the size, beyond the last it stays."""
     moves = {"copy": ((100.0, 1e9), (10_000.0, 3e9)), "fill": ((1.0, 5e8),)}

@@ -142,7 +142,9 @@ def _cases(on: Processes) -> Iterator[tuple[str, str, Shape, Any]]:
         for b, h, sq, sk in shapes:
             for causal in (False, True) if sq == sk and sq > 128 else (False,):
                 flops = factor * b * h * sq * sk * _DEPTH * (0.5 if causal else 1.0)
-                work = Shape(flops=flops, rows=sq, batch=b * h, masked=causal)
+                edge = factor * b * h * sq * _DEPTH if causal else 0.0
+                hidden = flops if causal else 0.0
+                work = Shape(flops=flops, rows=sq, batch=b * h, edge=edge, hidden=hidden)
                 text = f"{b}, {h}, {sq} x {sk}" + (" causal" if causal else "")
                 yield (
                     kernel,

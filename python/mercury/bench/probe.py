@@ -201,7 +201,7 @@ def kernel_curve(
     ordered = sorted(points, key=lambda point: point.work.flops)
     overhead = max(0.0, _seconds(ordered[0]) - launch)
     curve = KernelCurve(points=((1.0, 1.0),), block=block, units=units, overhead=overhead)
-    whole = [point for point in ordered[1:] if not point.work.masked] or ordered
+    whole = [point for point in ordered[1:] if not point.work.edge] or ordered
     rates: dict[float, list[float]] = {}
     for point in whole:
         busy = max(_seconds(point) - overhead, 1e-9)
@@ -211,14 +211,15 @@ def kernel_curve(
         rates.setdefault(near or point.work.flops, []).append(rate)
     smooth = unimodal([sum(each) / len(each) for _, each in sorted(rates.items())])
     curve = replace(curve, points=tuple(zip(sorted(rates), smooth, strict=True)))
-    masked = [point for point in ordered if point.work.masked]
-    if masked:
-        shares = [
-            (curve.seconds(replace(point.work, masked=False)) - overhead)
-            / max(_seconds(point) - overhead, 1e-9)
-            for point in masked
-        ]
-        curve = replace(curve, masked=min(1.0, max(0.01, sum(shares) / len(shares))))
+    if masked := [point for point in ordered if point.work.edge]:
+        # Rows of many keys hardly show what the border costs: least squares of the whole time.
+        costs = []
+        for point in masked:
+            unmasked = curve.seconds(replace(point.work, edge=0.0)) - overhead
+            cost = (_seconds(point) - overhead) / unmasked - 1
+            costs.append((point.work.edge / point.work.flops, cost))
+        edge = sum(key * cost for key, cost in costs) / sum(key * key for key, _ in costs)
+        curve = replace(curve, masked=1 / (1 + max(0.0, edge) / curve.masked_keys))
     off = [
         max(
             abs(curve.seconds(point.work) / _seconds(point) - 1),

@@ -97,5 +97,5 @@ def _kernel(curve: KernelCurve) -> dict[str, Any]:
         "block": curve.block,
         "units": curve.units,
         "overhead": curve.overhead,
-        "masked": curve.masked,
+        "edge": curve.edge,
     }

@@ -6,7 +6,11 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from math import ceil, log
 
-__all__ = ["KernelCurve", "Work"]
+__all__ = ["MASKED_KEYS", "KernelCurve", "Work"]
+
+# The harmonic mean of the keys of a row in the shapes that `topology probe` gives a mask, which
+# costs as many keys whatever there are. Files without a number have the mean of their costs.
+MASKED_KEYS = 2520.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,15 +25,16 @@ class Work:
         Of the result, which blocks cover; ``batch`` such results.
     batch
         Independent results: batch and heads.
-    masked
-        Whether a mask hides a part.
+    edge, hidden
+        Of one key more in each row that the border of a mask cuts, and of all that it hides.
     """
 
     flops: float
     rows: float
     columns: float = 1
     batch: float = 1
-    masked: bool = False
+    edge: float = 0.0
+    hidden: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +55,9 @@ class KernelCurve:
         Blocks that run at a time.
     overhead
         Of a launch before and after its waves, in seconds.
-    masked
-        Of the rate, what is left when a mask cuts blocks.
+    masked, masked_keys
+        Of the rate, what a mask leaves where it leaves so many keys of a row. Blocks do whole
+        tiles along its border, which is less of the work of a row that has more.
     error
         A measurement may be off by so much of the time.
     library
@@ -73,8 +79,20 @@ class KernelCurve:
     units: int = 1
     overhead: float = 0.0
     masked: float = 1.0
+    masked_keys: float = MASKED_KEYS
     error: float = 0.25
     library: str = ""
+
+    @property
+    def edge(self) -> float:
+        """For how many keys a row works, beside those that a mask leaves it.
+
+        Examples
+        --------
+        >>> KernelCurve(points=((1e9, 1e12),), masked=0.8, masked_keys=1024).edge
+        256.0
+        """
+        return (1 / self.masked - 1) * self.masked_keys
 
     def rate(self, flops: float) -> float:
         """Give the flops per second of full waves, between points by the log of the work."""
@@ -100,4 +118,4 @@ class KernelCurve:
         if work.flops <= 0:
             return 0.0
         rate = self.rate(work.flops) * self.efficiency(work)
-        return self.overhead + work.flops / (rate * (self.masked if work.masked else 1.0))
+        return self.overhead + (work.flops + min(self.edge * work.edge, work.hidden)) / rate

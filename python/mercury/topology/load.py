@@ -11,7 +11,7 @@ from typing import Any
 from ..implementations import LIBRARIES
 from .errors import TopologyError
 from .fields import SCHEMA, Fields
-from .kernels import KernelCurve
+from .kernels import MASKED_KEYS, KernelCurve
 from .links import CAPABILITIES, DOMAINS, TRANSPORTS, Curve, Link
 from .machine import Machine, Topology
 
@@ -137,6 +137,7 @@ def _kernel(fields: Fields) -> KernelCurve:
         units=fields.whole("units", "blocks at a time") if "units" in fields else 1,
         overhead=fields.number("overhead_us", "microseconds", default=0.0) / _MICRO,
         masked=fields.number("masked", "", default=1.0, least=0.01, most=1.0),
+        masked_keys=fields.number("masked_keys", "keys", default=MASKED_KEYS),
         error=fields.number("error", "", default=0.25, most=1.0),
         library=fields.word("library", LIBRARIES, ""),
     )

@@ -82,6 +82,7 @@ def _kernel(curve: KernelCurve) -> list[str]:
         f"units = {curve.units}",
         f"overhead_us = {_number(curve.overhead * 1e6)}",
         f"masked = {_number(curve.masked)}",
+        f"masked_keys = {_number(curve.masked_keys)}",
         f"error = {_number(curve.error, 2)}",
         *([f"library = {json.dumps(curve.library)}"] if curve.library else []),
     ]
