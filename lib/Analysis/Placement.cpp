@@ -152,10 +152,20 @@ mlir::commir::getLoopFactors(ProgramOp program, ForOp nest, StringRef axis) {
   MeshOp mesh = program.getMeshOp();
   Builder builder(program.getContext());
   SmallVector<Attribute> factors;
-  auto addLevels = [&](ArrayRef<StringAttr> levels) {
-    for (StringAttr level : levels)
-      if (mesh.getLevelSize(level) != 1)
-        factors.push_back(level);
+  auto getCutting = [&](ArrayRef<StringAttr> levels) {
+    return SmallVector<Attribute>(
+        llvm::make_filter_range(levels, [&](StringAttr level) {
+          return mesh.getLevelSize(level) != 1;
+        }));
+  };
+  // A level cuts an axis once: where a parallel loop does it, one that is
+  // staggered over the same level walks parts of its own.
+  auto isParallelOver = [&](Attribute level) {
+    return llvm::any_of(nest.getLoops().getAsRange<LoopAttr>(),
+                        [&](LoopAttr loop) {
+                          return loop.isOver(axis) &&
+                                 loop.isParallelOn(cast<StringAttr>(level));
+                        });
   };
   for (auto loop : nest.getLoops().getAsRange<LoopAttr>()) {
     size_t at = llvm::find_if(loop.getAxes(),
@@ -163,10 +173,14 @@ mlir::commir::getLoopFactors(ProgramOp program, ForOp nest, StringRef axis) {
                 loop.getAxes().begin();
     if (at == loop.getAxes().size())
       continue;
+    SmallVector<Attribute> levels;
     if (loop.isParallel())
-      addLevels((*getLevelsOfAxes(program, mesh, loop))[at]);
+      levels = getCutting((*getLevelsOfAxes(program, mesh, loop))[at]);
     else if (loop.getShift())
-      addLevels(loop.getShift().getLevels());
+      levels = getCutting(loop.getShift().getLevels());
+    if (loop.isParallel() ||
+        (!levels.empty() && llvm::none_of(levels, isParallelOver)))
+      factors.append(levels);
     else if (int64_t parts = (*getPartsOfAxes(program, loop))[at]; parts != 1)
       factors.push_back(builder.getI64IntegerAttr(parts));
   }

@@ -149,6 +149,12 @@ AROUND = {
         TWO_LEVELS,
         "parallelize(i, node); parallelize(j, gpu); shift(k, by=[i, j]); overlap(k); defer(C)",
     ),
+    "panels": (
+        lambda: mc.programs.matmul(m=7, n=5, depth=22, dtype="f32"),
+        mc.Mesh(node=4, gpu=2),
+        "shard(A, k, gpu, reads=broadcast); parallelize(i, node); shift(k, by=i); overlap(k); "
+        "defer(C)",
+    ),
 }
 
 

@@ -268,3 +268,41 @@ def test_results_that_stay_beside_several_parts_of_one_that_travels(kept, result
     recipe = f"parallelize(sk, gpu); {kept}tile(b, 4); parallelize(b_inner, node); "
     recipe += f"shift(b_outer, by=sk, offset=2, reads=pull, results={results})"
     assert run(program, "node=2,gpu=2", recipe).right
+
+
+# What a rank works on at its first step is not its own: parts of a loop that is staggered over
+# a level that cuts the axis within them, or over a level of one rank.
+STAGGERED = {
+    "over the level of a loop inside": (
+        attention,
+        "gpu=3",
+        "tile(sq, 3); shard(Q, sq, gpu); parallelize(sq_inner, gpu); "
+        "shift(sq_outer, by=sq_inner, offset=1, reads=pull, results=deliver)",
+    ),
+    "over the level of a loop around": (
+        attention,
+        "gpu=3",
+        "tile(sk, 3); shard(K, sk, gpu); parallelize(sk_outer, gpu); "
+        "shift(sk_inner, by=sk_outer, offset=1)",
+    ),
+    "over that level and another": (
+        matmul,
+        "node=2,gpu=2",
+        "tile(k, 4); parallelize(i, node); parallelize(k_inner, gpu); "
+        "shard(A, k, [node, gpu]); shift(k_outer, by=[i, k_inner])",
+    ),
+    "over one rank": (
+        matmul,
+        "node=3,gpu=1",
+        "parallelize(j, gpu); parallelize(k, node); shard(C, i, node); tile(i, 2); "
+        "shift(i_inner, by=k, offset=1, results=fetch, chunks=2); "
+        "shift(i_outer, by=j, direction=-1, offset=-1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STAGGERED)
+def test_a_staggered_loop_is_no_cut_of_memory(case):
+    make, mesh, recipe = STAGGERED[case]
+    result = run(make(), mesh, recipe)
+    assert result.right, result.errors

@@ -92,8 +92,9 @@ LogicalResult NestExpander::addPanels(int64_t buffer, CutAttr cut,
                                             getName(buffer) + "' by gather");
   if (failed(findSlice(loop, ring)))
     return failure();
+  ring.numSlots += runsInLanes(loop);
   ring.slots = makeRingMemory(ring, axis, cast<BufferType>(ring.own.getType()),
-                              /*slots=*/2, loop.getParts());
+                              ring.numSlots, loop.getParts());
   rings[loop.getName()].push_back(ring);
   return success();
 }

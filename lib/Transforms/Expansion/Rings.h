@@ -20,8 +20,9 @@ struct Ring {
   StringAttr level = {}; // the one that this loop moves along; null: broadcast
   SmallVector<StringAttr> group = {}; // who pull, or get what is broadcast;
                                       // empty: parts rotate
-  /// The parts at hand: those being read, one arriving, and of those that
-  /// rotate the ones between that the neighbour has yet to receive.
+  /// The parts at hand: those being read (of two steps, where these overlap),
+  /// one arriving, and of those that rotate the ones between that the neighbour
+  /// has yet to receive.
   Value slots = {};
   int64_t numSlots = 2;
   int64_t chunks = 1;  // of each part, in a slot of its own
