@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["CompileError", "MercuryError", "ProgramError", "RunError", "ScheduleError"]
+__all__ = [
+    "CompileError",
+    "MercuryError",
+    "ProgramError",
+    "RunError",
+    "ScheduleError",
+    "did_you_mean",
+]
 
 _LOCATION = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+)')
 
@@ -80,6 +88,20 @@ class CompileError(MercuryError):
 
 class RunError(MercuryError):
     """A plan failed while it ran, or was given data that does not fit it."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Give the end of a message about an unknown name: the nearest known one, if any is.
+
+    Examples
+    --------
+    >>> did_you_mean("doublering", ["ring", "double-ring"])
+    "; did you mean 'double-ring'?"
+    >>> did_you_mean("star", ["ring", "double-ring"])
+    ''
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def python_location(text: str) -> str:

@@ -87,7 +87,7 @@ def test_run_says_what_is_wrong_in_a_file(tmp_path):
         (["no.py:p", "--strategy", "ring"], "there is no file 'no.py'"),
         (["attention", "--strategy", "star"], "no strategy 'star'; they are"),
         (["attention", "--strategy", "ring", "--mesh", "gpu=0"], "must be at least 1"),
-        (["attention", "--strategy", "ring", "--set", "size=4"], "no parameter ['size']"),
+        (["attention", "--strategy", "ring", "--set", "size=4"], "no parameter 'size'"),
         (["attention", "--strategy", "ring", "--set", "sq"], "expected settings such as"),
         (["attention", "--strategy", "ring", "--mask", "window"], "expected full, causal"),
         (["attention", "--strategy", "ring", "--mask", "window(--3)"], "expected full, causal"),

@@ -282,7 +282,7 @@ def test_explain_shows_the_ranks_asked_for_and_speaks_json():
         (["explain", "attention"], 2, "give one of --strategy, --schedule and --recipe"),
         ([*RING, "--ranks", "5"], 1, "the mesh has ranks 0 to 4, --ranks names 5"),
         ([*RING, "--ranks", "0-3"], 2, "expected --ranks such as 0,3, got '0-3'"),
-        ([*RING, "--trace", "no/such/folder/t.json"], 1, "cannot be written"),
+        ([*RING, "--trace", "no/such/folder/t.json"], 2, "there is no folder 'no/such/folder'"),
         (["explain", "attend", "--strategy", "ring"], 1, "no program 'attend'"),
     ],
 )

@@ -87,3 +87,8 @@ def test_bfloat16_rounds_to_nearest_even():
     assert rounded[:6].tolist() == [1.0, 1.0, 1 + 2**-6, -2.5, np.inf, -np.inf]
     assert np.isnan(rounded[6])
     assert dtypes.encode(np.array([5], np.uint16), "bf16").tolist() == [5]
+
+
+def test_gather_wants_each_output_of_each_rank(plan):
+    with pytest.raises(mc.RunError, match="the outputs C of rank 1"):
+        plan.gather([{"C": np.zeros((1, 7))}, {}, {}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 __all__ = ["main"]
 
@@ -21,4 +22,19 @@ def main() -> int:
         return 1
     from .commands import cli  # noqa: PLC0415 (needs what was checked above)
 
-    return int(cli(prog_name="mercury", standalone_mode=True) or 0)
+    warnings.showwarning = _show_warning
+    try:
+        return int(cli(prog_name="mercury", standalone_mode=True) or 0)
+    except MemoryError as error:
+        print(f"Error: not enough memory: {error}; take smaller sizes", file=sys.stderr)
+    except OSError as error:  # a file or the output itself, as on a full disk
+        print(f"Error: {error.strerror or error}", *_named(error), file=sys.stderr)
+    return 1
+
+
+def _named(error: OSError) -> list[str]:
+    return [f"('{error.filename}')"] if error.filename else []
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"Warning: {message}", file=sys.stderr)

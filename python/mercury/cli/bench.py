@@ -13,6 +13,7 @@ from ..errors import MercuryError
 from .bench_files import machine_for, write_json
 from .bench_paper import paper
 from .bench_wall import wall
+from .files import OutputFile
 
 __all__ = ["bench"]
 
@@ -54,9 +55,11 @@ def _rounds(default: int) -> Callable[[F], F]:
 @click.option("--no-ours", is_flag=True, help="Measure the floor and the peers only.")
 @click.option("--no-peers", is_flag=True, help="Measure the floor and our plans only.")
 @click.option("--topology", help="Predict by this topology, too: a preset or a file.toml.")
-@click.option("--json", "file", type=_FILE, help="Write the records to this file.")
+@click.option("--json", "file", type=OutputFile(), help="Write the records to this file.")
 @click.option("--resume", is_flag=True, help="Leave out what is in that file already.")
-@click.option("--trace", type=_FILE, help="Write a timeline of each fastest plan: NAME.json.")
+@click.option(
+    "--trace", type=OutputFile(), help="Write a timeline of each fastest plan: NAME.json."
+)
 @_rounds(15)
 @click.option(
     "--burst-ms",
@@ -221,7 +224,7 @@ def predict(file: Path, topology: str) -> None:
 @click.option("--mesh", help="Levels, slowest first; all ranks of the topology if not given.")
 @click.option("--wide", is_flag=True, help="More plans.")
 @click.option("--all", "every", is_flag=True, help="Show every plan, not the fastest only.")
-@click.option("--json", "file", type=_FILE, help="Write all predictions to this file.")
+@click.option("--json", "file", type=OutputFile(), help="Write all predictions to this file.")
 def forecast(
     workloads: tuple[str, ...],
     topology: str,
@@ -257,7 +260,7 @@ def forecast(
 
 
 @bench.command()
-@click.option("--json", "file", type=_FILE, help="Write the points to this file.")
+@click.option("--json", "file", type=OutputFile(), help="Write the points to this file.")
 @_rounds(9)
 def kernels(file: Path | None, rounds: int) -> None:
     """Measure products, attention and copies of one GPU; of many, the slowest counts."""
@@ -275,7 +278,7 @@ def kernels(file: Path | None, rounds: int) -> None:
 
 
 @bench.command()
-@click.option("--json", "file", type=_FILE, help="Write the points to this file.")
+@click.option("--json", "file", type=OutputFile(), help="Write the points to this file.")
 @_rounds(9)
 def links(file: Path | None, rounds: int) -> None:
     """Measure the links between ranks by size: copy engines and NCCL."""
@@ -293,7 +296,7 @@ def links(file: Path | None, rounds: int) -> None:
 
 
 @bench.command()
-@click.option("--json", "file", type=_FILE, help="Write the points to this file.")
+@click.option("--json", "file", type=OutputFile(), help="Write the points to this file.")
 @click.option("--mesh", help="Levels of the plans, slowest first; gpu=RANKS if not given.")
 @_rounds(15)
 def host(file: Path | None, mesh: str | None, rounds: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+from .files import write_text
 
 if TYPE_CHECKING:
     from ..dsl import Mesh
@@ -40,7 +40,4 @@ def write_json(file: Path | None, points: Sequence[Any]) -> None:
     if file is None:
         return
     lines = ",\n".join(json.dumps(asdict(point)) for point in points)
-    try:
-        file.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"'{file}' cannot be written: {error}") from None
+    write_text(file, f"[\n{lines}\n]\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import MercuryError
+from .files import OutputFile, write_text
 
 if TYPE_CHECKING:
     from ..paper import Comparison, Line, Outcome
@@ -30,7 +31,7 @@ figure is *predicted* by the simulator from datasheet curves, none is measured.
 @click.option(
     "--json",
     "file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write all figures to this file.",
 )
 def paper(only: tuple[str, ...], file: Path | None) -> None:
@@ -65,10 +66,7 @@ def paper(only: tuple[str, ...], file: Path | None) -> None:
             "cases": [each.to_json() for each in found],
             "summary": [line.to_json() for line in lines],
         }
-        try:
-            file.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"'{file}' cannot be written: {error}") from None
+        write_text(file, json.dumps(values, indent=1) + "\n")
 
 
 def _case(comparison: Comparison) -> list[str]:

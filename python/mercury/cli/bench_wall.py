@@ -8,6 +8,7 @@ import click
 
 from ..errors import MercuryError
 from .bench_files import machine_for, write_json
+from .files import OutputFile
 
 __all__ = ["wall"]
 
@@ -22,7 +23,7 @@ __all__ = ["wall"]
 @click.option(
     "--json",
     "file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write what was found to this file.",
 )
 def wall(

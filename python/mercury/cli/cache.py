@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import MercuryError
+from .files import OutputFile
 
 __all__ = ["cache"]
 
@@ -117,7 +118,7 @@ def drop(key: str | None, everything: bool) -> None:
 
 
 @cache.command("export")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=OutputFile())
 @click.argument("keys", nargs=-1)
 @_telling
 def export_entries(file: Path, keys: tuple[str, ...]) -> None:

@@ -65,7 +65,10 @@ def strategies(name: str | None, mesh: str) -> None:
             click.echo(schedule.recipe())
             click.echo(str(schedule), nl=False)
             return
-        table = Table("name", "program", "what it does", "schedule", title=f"mesh {mesh}")
+        table = Table(title=f"mesh {mesh}")
+        table.add_column("name", no_wrap=True)
+        for column in ("program", "what it does", "schedule"):
+            table.add_column(column, overflow="fold")
         for each in known.names():
             strategy = known.get(each)
             steps = "; ".join(strategy.steps(Mesh.parse(mesh)))

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import MercuryError, ProgramError
+from .files import OutputFile, write_text
 from .loading import make_schedule, schedule_options, text_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ multiply-accumulate and for each byte: a schedule of events, not a measurement.
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 @click.option(
     "--trace",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write a trace with nominal times to this file.",
 )
 def explain(
@@ -67,7 +68,7 @@ def explain(
         shown = _ranks(ranks, plan.mesh.size, as_json)
         events = plan.events()
         if trace is not None:
-            _write(trace, to_chrome(plan.mesh, events))
+            write_text(trace, json.dumps(to_chrome(plan.mesh, events)) + "\n")
         if as_json:
             click.echo(json.dumps(_to_json(schedule, plan, events, shown), indent=1))
         else:
@@ -87,13 +88,6 @@ def _ranks(text: str | None, size: int, everything: bool) -> list[int]:
     if wrong:
         raise ProgramError(f"the mesh has ranks 0 to {size - 1}, --ranks names {wrong[0]}")
     return shown
-
-
-def _write(path: Path, trace: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(trace) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"'{path}' cannot be written: {error}") from None
 
 
 def _cuts(cuts: Sequence[Cut]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,7 +14,7 @@ import click
 
 from .. import programs
 from ..dsl import Mask, Mesh, Program, ProgramFactory, causal, full, window
-from ..errors import MercuryError, ProgramError
+from ..errors import MercuryError, ProgramError, ScheduleError, did_you_mean
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 _WHOLE = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_COMMA = re.compile(r",(?![^\[(]*[\])])")  # of a list, not within brackets
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -95,8 +99,15 @@ def make_schedule(
     ranks = Mesh.parse(mesh)
     if strategy is not None:
         return known.get(strategy).schedule(ranks, built)
-    text = recipe if schedule is None else Path(schedule).read_text()
+    text = recipe if schedule is None else _read(schedule)
     return Schedule(built, ranks).apply(text or "")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScheduleError(f"'{path}' cannot be read as a schedule: {error}") from None
 
 
 def make_program(
@@ -115,18 +126,27 @@ def make_program(
         When there is none, or an option is not right.
     """
     parameters: dict[str, object] = {**parse_settings(settings)}
+    for name in ("dtype", "layout", "mask"):
+        if name in parameters:
+            raise ProgramError(f"'{name}' is no number; give it as --{name}")
     if dtype is not None:
         parameters["dtype"] = dtype
     if layout is not None:
         parameters["layout"] = parse_layout(layout)
     if mask is not None:
         parameters["mask"] = parse_mask(mask)
-    return program_function(program)(**parameters)
+    function = program_function(program)
+    try:
+        return function(**parameters)
+    except MercuryError:
+        raise
+    except Exception as error:
+        raise _failed(f"program '{program}'", program.rpartition(":")[0], error) from error
 
 
 def text_of(error: MercuryError) -> str:
-    """Give an error's text, without a place that is the command's own."""
-    inside = error.location.startswith(str(Path(__file__).parent))
+    """Give an error's text, without a place that is Mercury's own."""
+    inside = error.location.startswith(str(Path(__file__).parents[1]))
     return error.message if inside else str(error)
 
 
@@ -143,46 +163,60 @@ def program_function(text: str) -> ProgramFactory:
         if text not in programs.__all__:
             raise ProgramError(
                 f"there is no program '{text}'; shipped are {', '.join(programs.__all__)}, "
-                "your own is my_file.py:my_program"
+                f"your own is my_file.py:my_program{did_you_mean(text, programs.__all__)}"
             )
         found = getattr(programs, text)
     else:
         if not Path(path).is_file():
             raise ProgramError(f"there is no file '{path}' with a program '{name}'")
+        sys.path.insert(0, str(Path(path).resolve().parent))  # as python does for a script
         try:
             found = runpy.run_path(path, run_name="__mercury__").get(name)
+        except MercuryError:
+            raise
         except Exception as error:
-            raise ProgramError(
-                f"'{path}' cannot be run: {type(error).__name__}: {error}"
-            ) from error
+            raise _failed(f"'{path}'", path, error) from error
     if not isinstance(found, ProgramFactory):
         raise ProgramError(f"'{name}' of '{path}' is not a function with @mercury.program")
     return found
 
 
-def parse_settings(texts: tuple[str, ...]) -> dict[str, int]:
-    """Read ``sq=4097,sk=4097``.
+def _failed(what: str, path: str, error: Exception) -> ProgramError:
+    """Say how the user's own Python failed, and on which line of their file."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == path
+    ]
+    return ProgramError(
+        f"{what} cannot be run: {type(error).__name__}: {error}",
+        location=f"{path}:{lines[-1]}" if lines else "",
+    )
+
+
+def parse_settings(texts: tuple[str, ...]) -> dict[str, int | float]:
+    """Read ``sq=4097,sk=4097`` or ``scale=0.5``.
 
     Raises
     ------
     ProgramError
         When the text is not of that form.
     """
-    settings: dict[str, int] = {}
+    settings: dict[str, int | float] = {}
     for piece in ",".join(texts).split(","):
         name, _, value = piece.partition("=")
         if not piece:
             continue
-        if not name.isidentifier() or not _WHOLE.fullmatch(value):
+        if not name.isidentifier() or not _NUMBER.fullmatch(value):
             raise ProgramError(f"expected settings such as sq=4097,h=8, got '{piece}'")
         if name in settings:
             raise ProgramError(f"'{name}' is set twice")
-        settings[name] = int(value)
+        settings[name] = int(value) if _WHOLE.fullmatch(value) else float(value)
     return settings
 
 
 def parse_layout(text: str) -> dict[str, str]:
-    """Read ``sq=zigzag,sk=zigzag``: how axes are cut, where not into blocks.
+    """Read ``sq=zigzag,sk=bounds[0, 3, 9]``: how axes are cut, where not into blocks.
 
     Raises
     ------
@@ -190,8 +224,8 @@ def parse_layout(text: str) -> dict[str, str]:
         When the text is not of that form.
     """
     layout: dict[str, str] = {}
-    for piece in text.split(","):
-        axis, _, cut = piece.partition("=")
+    for piece in _COMMA.split(text):
+        axis, _, cut = (part.strip() for part in piece.partition("="))
         if not axis.isidentifier() or not cut or axis in layout:
             raise ProgramError(
                 "expected the cuts of axes, each once, such as sq=zigzag,sk=zigzag, got "

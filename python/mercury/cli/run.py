@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import MercuryError
+from ..errors import MercuryError, RunError
 from .loading import make_schedule, schedule_options, text_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ..schedule import Schedule
 
 __all__ = ["run"]
+
+_MOST_RANKS = 1024
 
 _HELP = """Run PROGRAM and compare it with float64 on one device.
 
@@ -69,9 +71,16 @@ def _here(scheduled: Schedule, seed: int, delays: int) -> bool:
     from ..runtime.sim import SimOptions  # noqa: PLC0415 (loads the compiler)
     from ..runtime.trial import trial  # noqa: PLC0415
 
+    ranks = scheduled.mesh.size
+    if ranks > _MOST_RANKS:
+        raise RunError(
+            f"a mesh of {ranks:,} ranks is too large to run here, where each is a thread: take "
+            f"at most {_MOST_RANKS:,}, or mercury simulate, which runs nothing"
+        )
     plan = scheduled.compile()
+    _print_schedule(scheduled, plan.remarks)  # first: what follows may take long
     result = trial(plan, seed, SimOptions(seed=delays))
-    _print_errors(scheduled, plan.remarks, result.errors, result.limits)
+    _print_errors(result.errors, result.limits)
     for level, sent in result.report.bytes_sent.items():
         messages = result.report.messages[level]
         click.echo(f"{level:11} {sent:,} bytes in {messages:,} messages")
@@ -85,9 +94,11 @@ def _on_gpus(scheduled: Schedule, seed: int) -> bool:
 
     plan = scheduled.compile(target="cuda")
     with Session(plan.mesh) as session:
+        if session.rank == 0:
+            _print_schedule(scheduled, plan.remarks)
         result = trial(plan, session, seed)
         if session.rank == 0:
-            _print_errors(scheduled, plan.remarks, result.errors, result.limits)
+            _print_errors(result.errors, result.limits)
             _print_arenas(plan)
     return result.right
 
@@ -99,15 +110,13 @@ def _print_arenas(plan: Plan | CudaPlan) -> None:
     )
 
 
-def _print_errors(
-    scheduled: Schedule,
-    remarks: Sequence[str],
-    errors: dict[str, float],
-    limits: dict[str, float],
-) -> None:
-    click.echo(f"schedule    {scheduled.recipe()}")
+def _print_schedule(scheduled: Schedule, remarks: Sequence[str]) -> None:
+    click.echo(f"schedule    {scheduled.recipe() or 'none'}")
     for text in remarks:
         click.echo(f"remark      {text}")
+
+
+def _print_errors(errors: dict[str, float], limits: dict[str, float]) -> None:
     for name, distance in errors.items():
         verdict = "right" if distance <= limits[name] else "WRONG"
         click.echo(

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import MercuryError
+from .files import OutputFile, write_text
 from .loading import make_schedule, schedule_options, text_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ computes and waits for, and one for each lane of transfers.
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
 @click.option(
     "--trace",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write the timeline to this file.",
 )
 def simulate(
@@ -57,20 +58,13 @@ def simulate(
         schedule = make_schedule(program, **options)
         found = run(schedule, topology)
         if trace is not None:
-            _write(trace, to_chrome(found))
+            write_text(trace, json.dumps(to_chrome(found)) + "\n")
     except MercuryError as error:
         raise click.ClickException(text_of(error)) from None
     if as_json:
         click.echo(json.dumps({"schedule": schedule.recipe(), **found.to_json()}, indent=1))
     else:
         _print(schedule, found)
-
-
-def _write(path: Path, trace: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(trace) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"'{path}' cannot be written: {error}") from None
 
 
 def _print(schedule: Schedule, found: Simulation) -> None:

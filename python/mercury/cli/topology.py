@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..errors import MercuryError
 from ..topology import CAPABILITIES, DOMAINS, Topology, load, presets
+from .files import OutputFile
 
 __all__ = ["topology"]
 
@@ -67,7 +68,7 @@ def show(name: str) -> None:
 
 
 @topology.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=OutputFile())
 @click.option("--name", help="Of the topology; that of the file when not given.")
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(1))
 def probe(file: Path, name: str | None, rounds: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import MercuryError
+from .files import OutputFile, write_text
 
 if TYPE_CHECKING:
     from ..tuner import TuneResult
@@ -61,12 +62,12 @@ __all__ = ["tune"]
 @click.option(
     "--json",
     "file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write the result to this file.",
 )
 @click.option(
     "--report",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write a page with all of it to this file, as out.html.",
 )
 @click.option("--script", is_flag=True, help="Print the chosen schedule as a script, too.")
@@ -131,10 +132,7 @@ def tune(
             raise click.ClickException(str(error)) from None
         click.echo(f"report: {report}")
     if file is not None:
-        try:
-            file.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"'{file}' cannot be written: {error}") from None
+        write_text(file, json.dumps(found.to_json(), indent=1) + "\n")
 
 
 def _write_report(file: Path, found: TuneResult, topology: str) -> None:

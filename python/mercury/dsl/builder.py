@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Literal, overload
 
 from ..errors import ProgramError
@@ -16,6 +18,8 @@ __all__ = ["ProgramBuilder"]
 DTypes = ("bf16", "f16", "f32", "f64")
 DType = Literal["bf16", "f16", "f32", "f64"]
 MergeName = Literal["sum", "max", "softmax"]
+
+_LAYOUT = re.compile(r"block|zigzag|striped\(\s*[1-9]\d*\s*\)|bounds\[\s*\d+(\s*,\s*\d+)*\s*\]")
 
 
 class ProgramBuilder(KernelBuilder):
@@ -52,17 +56,28 @@ class ProgramBuilder(KernelBuilder):
             For a name given twice, a negative extent, or a layout of no axis.
         """
         layout = layout or {}
-        made = []
+        if not isinstance(layout, Mapping):
+            raise self._error(
+                f"a layout is given for axes by name, as {{'sq': 'zigzag'}}, got {layout!r}"
+            )
+        made: list[Axis] = []
         for unknown in set(layout) - set(extents):
             raise self._error(f"a layout is given for '{unknown}', which is none of the axes")
         for name, extent in extents.items():
             if any(axis.name == name for axis in self.axis_list):
                 raise self._error(f"program '{self.name}' has an axis '{name}' already")
-            if not isinstance(extent, int) or extent < 0:
+            if not isinstance(extent, Integral) or not 0 <= extent < 2**63:
                 raise self._error(
-                    f"the extent of axis '{name}' must be a number not below 0, got {extent!r}"
+                    f"the extent of axis '{name}' must be a whole number from 0 to 2**63 - 1, "
+                    f"got {extent!r}"
                 )
-            made.append(Axis(name=name, extent=extent, layout=layout.get(name, "block")))
+            cut = layout.get(name, "block")
+            if not isinstance(cut, str) or not _LAYOUT.fullmatch(cut):
+                raise self._error(
+                    f"the layout of axis '{name}' must be block, zigzag, striped(c) or "
+                    f"bounds[0, ..., {extent}], got {cut!r}"
+                )
+            made.append(Axis(name=name, extent=int(extent), layout=cut))
         self.axis_list += made
         return made
 

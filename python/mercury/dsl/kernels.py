@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..errors import ProgramError
 from .mask import Mask
-from .nodes import Axis, Dim, Kernel, Nest, Tile, to_dim
+from .nodes import Axis, Dim, Kernel, Nest, Reduced, Tile, to_dim
 from .source import here
 
 __all__ = ["KernelBuilder"]
@@ -169,6 +169,8 @@ class KernelBuilder(ABC):
             The shapes of a kernel that Mercury does not know, as ``"m k, k n -> m n"``.
         """
         nest = self._open_nest()
+        for tile in inputs:
+            _check_tile(name, tile)
         kernel = Kernel(
             name=name,
             inputs=inputs,
@@ -191,11 +193,25 @@ class KernelBuilder(ABC):
         )
 
 
+def _check_tile(kernel: str, given: object) -> None:
+    if isinstance(given, Tile):
+        return
+    if isinstance(given, Reduced):
+        what = (
+            "a result that loops reduce, which is whole only behind them; store it to an "
+            "output, and compute on that in a program of its own"
+        )
+    else:
+        what = f"{given!r}; give a tile, as A[i, k]"
+    raise ProgramError(f"{kernel} takes tiles, got {what}", location=str(here()))
+
+
 def _dims(kernel: str, shapes: str, *tiles: Tile) -> dict[str, Dim]:
     """Give the dims of a kernel's operands by their names in its shapes, as ``"m k, k n"``."""
     named: dict[str, Dim] = {}
     wanted = [shape.split() for shape in shapes.split(",")]
     for shape, tile in zip(wanted, tiles, strict=True):
+        _check_tile(kernel, tile)
         fits = len(shape) == len(tile.dims) and all(
             named.setdefault(name, dim) == dim
             for name, dim in zip(shape, tile.dims, strict=True)

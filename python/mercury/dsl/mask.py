@@ -31,6 +31,14 @@ class Mask:
     right: int | None = None
     documents: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        for bound in (self.left, self.right):
+            if bound is not None and (not isinstance(bound, int) or abs(bound) > _UNBOUNDED):
+                raise ProgramError(
+                    f"how far a query sees must be a whole number up to 2**40, or None, got "
+                    f"{bound!r}"
+                )
+
     def packed(self, documents: Sequence[int]) -> Mask:
         """Restrict the mask to pairs of one document.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from numbers import Integral
 
 from ..errors import ProgramError
 
@@ -24,7 +25,7 @@ class Mesh:
     Raises
     ------
     ProgramError
-        When there is no level, or one is smaller than 1.
+        When there is no level, one is smaller than 1, or the ranks are 2**31 or more.
 
     Examples
     --------
@@ -39,11 +40,15 @@ class Mesh:
         if not levels:
             raise ProgramError("a mesh must have at least one level, as in Mesh(gpu=4)")
         for name, size in levels.items():
-            if not isinstance(size, int) or size < 1:
+            if not isinstance(size, Integral) or size < 1:
                 raise ProgramError(
                     f"the size of level '{name}' must be at least 1, got {size!r}"
                 )
-        object.__setattr__(self, "levels", tuple(levels.items()))
+        whole = {name: int(size) for name, size in levels.items()}
+        ranks = prod(whole.values())
+        if ranks >= 2**31:
+            raise ProgramError(f"a mesh must have less than 2**31 ranks, got {ranks:,}")
+        object.__setattr__(self, "levels", tuple(whole.items()))
 
     @classmethod
     def parse(cls, text: str) -> Mesh:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec
 
-from ..errors import ProgramError
+from ..errors import ProgramError, did_you_mean
 from .builder import ProgramBuilder
 from .mesh import Mesh
 from .nodes import Buffer, Dim, Kernel, Nest, Store, Tile
@@ -81,6 +81,7 @@ class Program:
         ProgramError
             When the program or the boundary is not legal; it carries the Python line.
         """
+        _check_boundary(boundary or {})
         own = {
             buffer.name: {buffer.cut.name: mesh.names}
             for buffer in self.buffers
@@ -105,8 +106,8 @@ class ProgramFactory:
         unknown = set(parameters) - set(self.parameters)
         if unknown:
             raise ProgramError(
-                f"program '{self.name}' has no parameter {sorted(unknown)}; it has "
-                f"{list(self.parameters)}",
+                f"program '{self.name}' has no parameter {_quoted(sorted(unknown))}; it has "
+                f"{_quoted(self.parameters)}{did_you_mean(min(unknown), self.parameters)}",
                 location=str(here()),
             )
         builder = ProgramBuilder(self.name)
@@ -140,6 +141,25 @@ def program(function: Callable[Concatenate[ProgramBuilder, ...], None]) -> Progr
     return ProgramFactory(function)
 
 
+def _check_boundary(boundary: object) -> None:
+    """Refuse what is no `Boundary`: it is written by hand, and one level is easily left out."""
+    if isinstance(boundary, Mapping) and all(
+        isinstance(axes, Mapping)
+        and all(isinstance(levels, str | Sequence) for levels in axes.values())
+        for axes in boundary.values()
+    ):
+        return
+    raise ProgramError(
+        "a boundary names for each buffer the levels that its axes are cut over, as "
+        f"{{'Q': {{'sq': 'gpu'}}}}, got {boundary!r}",
+        location=str(here()),
+    )
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
 class _IRBuilder:
     """Writes a program as IR, each op at the user's line."""
 
@@ -168,7 +188,7 @@ class _IRBuilder:
         for name in set(self.boundary) - known:
             raise ProgramError(
                 f"a boundary is given for '{name}', which is no buffer of {self.program!r}; "
-                f"they are {sorted(known)}"
+                f"they are {_quoted(sorted(known))}"
             )
         with self.context, self._at(self.program._source):
             module = ir.Module.create()
@@ -196,13 +216,15 @@ class _IRBuilder:
     def _unreadable(self, text: str, error: Any) -> ProgramError:
         """Say what is wrong in a piece of the program, at the program's line."""
         why = "; ".join(d.message for d in error.error_diagnostics)
-        return ProgramError(f"{text}: {why}", location=str(self.program._source))
+        return ProgramError(
+            f"{text}: {why}" if text else why, location=str(self.program._source)
+        )
 
     def _attr(self, text: str) -> Any:
         try:
             return self.ir.Attribute.parse(text)
         except self.ir.MLIRError as error:
-            raise self._unreadable(text, error) from None
+            raise self._unreadable("", error) from None
 
     def _array(self, texts: Sequence[str]) -> Any:
         return self.ir.ArrayAttr.get([self._attr(text) for text in texts])

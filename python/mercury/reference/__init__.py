@@ -4,7 +4,7 @@ from .attention import attention, attention_backward, attention_sink_backward
 from .condition import condition
 from .error import relative_error
 from .matmul import matmul
-from .program import draw, evaluate
+from .program import draw, evaluate, needed_bytes
 
 __all__ = [
     "attention",
@@ -14,5 +14,6 @@ __all__ = [
     "draw",
     "evaluate",
     "matmul",
+    "needed_bytes",
     "relative_error",
 ]

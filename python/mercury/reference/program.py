@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from ..errors import RunError
 from .attention import attention, attention_backward, attention_sink_backward
 from .matmul import matmul
 
-__all__ = ["draw", "evaluate", "sink_of"]
+__all__ = ["draw", "evaluate", "needed_bytes", "sink_of"]
 
 Array = NDArray[Any]
+
+_TABLES = 4  # of scores, that a gradient holds at once
 
 
 def draw(program: Program, seed: int = 0) -> dict[str, Array]:
@@ -112,6 +115,19 @@ def evaluate(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
     return outputs
 
 
+def needed_bytes(program: Program) -> int:
+    """Give about how many bytes `evaluate` and its operands take, all in float64."""
+    tables = [0]
+    for kernel in (op for nest in program.nests for op in nest.ops):
+        if isinstance(kernel, Kernel) and kernel.name in ("attention_fwd", "attention_bwd"):
+            (b, sq, h, _), (_, sk, heads, _) = (
+                [dim.extent for dim in tile.dims] for tile in kernel.inputs[:2]
+            )
+            tables.append(b * sq * sk * (h // max(heads, 1)))
+    held = sum(prod(buffer.shape) for buffer in program.buffers)
+    return 8 * (held + _TABLES * max(tables))
+
+
 def _value(values: Mapping[object, Array], tile: Tile) -> Array:
     return values[(tile.origin, tile.number) if isinstance(tile.origin, Kernel) else tile]
 
@@ -134,13 +150,37 @@ def _merged(kind: str, one: list[Array], other: list[Array]) -> list[Array]:
 
 def _attention(kernel: Kernel, q: Array, k: Array, v: Array) -> tuple[Array, ...]:
     scale = 1.0 if kernel.scale is None else kernel.scale
-    return attention(q, k, v, mask=kernel.mask, scale=scale)
+    parts = [
+        attention(q[:, :, group], k[:, :, head], v[:, :, head], mask=kernel.mask, scale=scale)
+        for group, head in _heads(q, k)
+    ]
+    o, lse = zip(*parts, strict=True)
+    return np.concatenate(o, axis=2), np.concatenate(lse, axis=1)
+
+
+def _heads(q: Array, k: Array) -> Iterator[tuple[slice, slice]]:
+    """Each key head behind its query heads: the scores of all heads at once are large."""
+    group = q.shape[2] // max(k.shape[2], 1)
+    for head in range(k.shape[2]):
+        yield slice(head * group, (head + 1) * group), slice(head, head + 1)
+    if not k.shape[2]:
+        yield slice(0, 0), slice(0, 0)
 
 
 def _attention_backward(kernel: Kernel, *operands: Array) -> tuple[Array, ...]:
     q, k, v, o, grad_o, lse = operands
     scale = 1.0 if kernel.scale is None else kernel.scale
-    return attention_backward(q, k, v, grad_o, o=o, lse=lse, mask=kernel.mask, scale=scale)
+    parts = [
+        attention_backward(
+            *(q[:, :, group], k[:, :, head], v[:, :, head], grad_o[:, :, group]),
+            o=o[:, :, group],
+            lse=lse[:, group],
+            mask=kernel.mask,
+            scale=scale,
+        )
+        for group, head in _heads(q, k)
+    ]
+    return tuple(np.concatenate(each, axis=2) for each in zip(*parts, strict=True))
 
 
 def _sink(_: Kernel, sink: Array) -> tuple[Array, ...]:

@@ -175,7 +175,19 @@ class Plan:
         -------
         numpy.ndarray or dict
             The output, or each by name when there are several (bfloat16 as float32).
+
+        Raises
+        ------
+        RunError
+            When there is not one shard of each output from each rank.
         """
+        outputs = {buffer.name for buffer in self.program.outputs}
+        for rank, shard in enumerate(shards):
+            if outputs - set(shard):
+                raise RunError(
+                    f"expected the outputs {', '.join(sorted(outputs))} of rank {rank}, as "
+                    f"plan.run gives them, got {', '.join(shard) or 'none'}"
+                )
         whole = {
             buffer.name: decode(
                 self.layout(buffer.name).gather([shard[buffer.name] for shard in shards]),
@@ -268,7 +280,7 @@ def compile_module(
 ) -> Plan:
     """Lower a scheduled module to a plan; see `Schedule.compile`."""
     if target != "sim":
-        raise CompileError(f"there is no target {target!r} yet; this version has 'sim'")
+        raise CompileError(f"there is no target {target!r}; targets are 'sim' and 'cuda'")
     return Plan.of(compile_for(target, module, program, mesh, puts=puts))
 
 

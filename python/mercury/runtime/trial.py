@@ -11,7 +11,9 @@ import numpy as np
 from .. import reference
 from ..dsl import Program
 from ..dsl.nodes import Store
+from ..errors import RunError
 from .dtypes import decode, encode
+from .free_memory import free_memory
 from .plan import Plan
 from .sim import RunReport, SimOptions
 
@@ -57,7 +59,13 @@ def trial(plan: Plan, seed: int = 0, options: SimOptions | None = None) -> Trial
         Of the inputs.
     options
         Of the embedded backend.
+
+    Raises
+    ------
+    RunError
+        When this machine has too little memory for it, before any is taken.
     """
+    _check_memory(plan)
     drawn = reference.draw(plan.program, seed)
     # The reference sees the inputs as they are in their dtype.
     inputs = {
@@ -82,6 +90,20 @@ def trial(plan: Plan, seed: int = 0, options: SimOptions | None = None) -> Trial
         ),
     )
     return Trial(errors=errors, limits=explained, report=plan.report)
+
+
+def _check_memory(plan: Plan) -> None:
+    free = free_memory()
+    arenas = plan.arena_bytes * plan.mesh.size
+    # Inputs are there as drawn, rounded, and cut; results as found, whole and expected.
+    shards = 16 * sum(prod(buffer.shape) for buffer in plan.program.buffers)
+    needed = reference.needed_bytes(plan.program) + shards + arenas
+    if free is not None and needed > free:
+        raise RunError(
+            f"comparing with float64 needs {needed / 2**30:,.1f} GiB on this machine, "
+            f"{arenas / 2**30:,.1f} GiB of them arenas of {plan.mesh.size} ranks, and "
+            f"{free / 2**30:,.1f} GiB are free; take a smaller problem"
+        )
 
 
 def widened(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from ..dsl.mesh import Mesh
 from ..dsl.program import Boundary, Program
 from ..dsl.source import here, quote
-from ..errors import CompileError, ProgramError, ScheduleError
+from ..errors import CompileError, ProgramError, ScheduleError, did_you_mean
 from .recipe import Call, format_recipe, parse_recipe
 from .step import OPS, call_of, into_text, shard_text, shift_text
 from .step import names as as_list
@@ -289,6 +289,7 @@ class Schedule:
         if call.name not in OPS:
             raise ScheduleError(
                 f"there is no transform '{call.name}'; they are {', '.join(OPS)}"
+                + did_you_mean(call.name, OPS)
             )
         try:
             getattr(self, call.name)(*call.args, **call.kwargs)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..dsl import Mesh, Program, ProgramFactory
+from ..errors import ScheduleError
 from ..schedule import Schedule
 from .levels import Levels
 
@@ -65,7 +66,16 @@ class Strategy:
             With every transform applied.
         """
         program = self.program() if program is None else program
-        return self.start(mesh, program).apply("; ".join(self.steps(mesh, program)))
+        try:
+            return self.start(mesh, program).apply("; ".join(self.steps(mesh, program)))
+        except ScheduleError as error:
+            if {axis.name for axis in self.program().axes} <= {a.name for a in program.axes}:
+                raise
+            raise ScheduleError(
+                f"strategy '{self.name}' is for programs like '{self.program.name}', which "
+                f"'{program.name}' is not: {error.message}",
+                notes=error.notes,
+            ) from error
 
     def start(self, mesh: Mesh, program: Program) -> Schedule:
         """Give a program with the boundary of this method, and no transform yet."""

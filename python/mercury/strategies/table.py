@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..dsl import Program
 from ..dsl.nodes import Buffer
-from ..errors import ScheduleError
+from ..errors import ScheduleError, did_you_mean
 from ..programs import attention, decode_attention, matmul
 from .levels import Levels
 from .strategy import Axes, Strategy
@@ -274,4 +274,7 @@ def get(name: str) -> Strategy:
     for strategy in _TABLE:
         if strategy.name == name:
             return strategy
-    raise ScheduleError(f"there is no strategy '{name}'; they are {', '.join(names())}")
+    raise ScheduleError(
+        f"there is no strategy '{name}'; they are {', '.join(names())}"
+        f"{did_you_mean(name, names())}"
+    )
