@@ -579,8 +579,23 @@ func.func @wrong_sizes(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {
   %c_theirs = memref.view %C[%theirs][] : memref<?xi8> to memref<2x2xf32>
   %row = memref.view %A[%c0][] : memref<?xi8> to memref<1x2xf32>
   commir.fill %c with 0.0 : memref<4x2xf32>
-  // expected-error@+1 {{breaks the plan on rank 0: its result 0, 'C', has other sizes than its inputs}}
+  // expected-error@+1 {{breaks the plan on rank 0: its tile of 'C' has 2 of 'i', an earlier one 1}}
   commir.launch "matmul" ins(%row, %b : memref<1x2xf32>, memref<2x2xf32>) outs(%c_mine : memref<2x2xf32>) at()
+  %s = commir.status
+  return %s : i32
+}
+
+func.func @wrong_length_of_nothing(%ctx: !llvm.ptr, %buffers: !llvm.ptr) -> i32 attributes {commir.local_bytes = 64, commir.mesh = @mesh, commir.source = @matmul.source} {
+  %c0 = arith.constant 0 : index
+  %A = commir.memory argument 0 : memref<?xi8>
+  %B = commir.memory argument 1 : memref<?xi8>
+  %C = commir.memory argument 2 : memref<?xi8>
+  %rows = memref.view %A[%c0][] : memref<?xi8> to memref<4x0xf32>
+  %columns = memref.view %B[%c0][] : memref<?xi8> to memref<0x2xf32>
+  %c = memref.view %C[%c0][] : memref<?xi8> to memref<2x2xf32>
+  // A kernel that takes the length of a dimension from this operand writes past its result.
+  // expected-error@+1 {{breaks the plan on rank 0: its tile of 'C' has 2 of 'i', an earlier one 4}}
+  commir.launch "matmul" ins(%rows, %columns : memref<4x0xf32>, memref<0x2xf32>) outs(%c : memref<2x2xf32>) at() {overwrite = array<i1: true>}
   %s = commir.status
   return %s : i32
 }

@@ -60,6 +60,18 @@ def test_bounds_for_chunks_of_which_none_moves():
         mc.Schedule(program, mc.Mesh(gpu=3), {"A": {}, "C": {}}).apply(recipe).compile()
 
 
+def test_bounds_for_chunks_that_name_no_parts():
+    """Of 12 chunks there are bounds for 6; the 4 parts that results are made in have none."""
+    program = mc.programs.matmul(
+        m=5, n=23, depth=16, layout={"i": "bounds[0, 0, 1, 4, 5, 5, 5]"}
+    )
+    recipe = "parallelize(k, gpu); shard(C, i, gpu); tile(i, 2); "
+    recipe += "shift(i_inner, by=k, direction=-1, offset=-1, reads=pull, chunks=3)"
+    schedule = mc.Schedule(program, mc.Mesh(gpu=2), {"C": {"j": "gpu"}}).apply(recipe)
+    with pytest.raises(mc.CompileError, match="multiple of 4; give 'i' bounds for these parts"):
+        schedule.compile()
+
+
 @pytest.mark.parametrize("layout", ["block", "striped(1)", "striped(2)"])
 @pytest.mark.parametrize("outer", ["results=travel", "offset=1, results=deliver"])
 @pytest.mark.parametrize("inner", ["offset=1, results=travel", "offset=1, results=fetch"])

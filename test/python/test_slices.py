@@ -266,3 +266,19 @@ def test_chunks_of_slices_of_results_are_fetched(mesh, b):
     ring = CHUNKS_OF_SLICES.format("sq, by=sk")
     recipe = f"tile(h, 2); parallelize(sk, gpu); shard(dQ, sq, gpu); {ring}"
     check(backward(b=b, group=2), mesh, recipe)
+
+
+@pytest.mark.parametrize("mesh", ONE_LEVEL)
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "parallelize(i, gpu)",
+        "parallelize(k, gpu)",
+        "parallelize(j, gpu); shift(i, by=j)",
+        "parallelize(j, gpu); shard(A, k, gpu); shift(i, by=j); reorder(i, k)",
+    ],
+)
+@pytest.mark.parametrize("layout", ["zigzag", "striped(1)"])
+def test_pieces_of_rows_of_nothing(layout, recipe, mesh):
+    """A kernel takes the length of its rows from an operand that has no elements."""
+    check(matmul(depth=0, layout={"i": layout}), mesh, recipe)

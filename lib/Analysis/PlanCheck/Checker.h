@@ -162,6 +162,7 @@ private:
                              ArrayRef<SmallVector<Piece>> inputs, DimMap &dims);
   LogicalResult checkWhole(RankState &rank, const KernelMeaning &kernel,
                            DimMap &dims);
+  LogicalResult checkLengths(RankState &rank, const KernelMeaning &kernel);
   LogicalResult checkGroups(RankState &rank, const KernelMeaning &kernel,
                             const DimMap &dims);
 

@@ -132,19 +132,11 @@ LogicalResult Checker::readResults(RankState &rank, const KernelMeaning &kernel,
     if (output < 0)
       return report(rank) << "makes a result that the program does not store";
     ArrayRef<DimAttr> names = meaning.getDims(output);
-    bool fits = names.size() == region.sizes.size();
-    for (auto [dim, size] : llvm::zip(names, region.sizes)) {
-      const Segments *segments = findDim(dims, dim);
-      if (!segments && !kernel.entersOnce)
+    for (DimAttr dim : names)
+      if (!findDim(dims, dim) && !kernel.entersOnce)
         return report(rank)
                << "nothing says where the dimension '" << check::describe(dim)
                << "' of its result '" << meaning.getName(output) << "' begins";
-      fits &= !segments || getLength(*segments) == size;
-    }
-    if (!fits)
-      return report(rank) << "its result " << i << ", '"
-                          << meaning.getName(output)
-                          << "', has other sizes than its inputs";
     for (const MemoryBox &input : event.inputs)
       if (input.space == region.space && overlaps(input, region))
         return report(rank)
@@ -293,9 +285,15 @@ LogicalResult Checker::launch(RankState &rank) {
   if (failed(checkScratch(rank)))
     return failure();
   auto op = cast<LaunchOp>(event.op);
-  // A kernel on a tile of no elements merges nothing.
+  SmallVector<SmallVector<Piece>> inputs(event.inputs.size());
+  SmallVector<SmallVector<Piece>> held(event.outputs.size());
+  // A kernel on a tile of no elements merges nothing. Which one of its name it
+  // is, nothing says, but their lengths agree alike.
   if (llvm::any_of(event.inputs, isEmpty) ||
       llvm::any_of(event.outputs, isEmpty)) {
+    const KernelMeaning *kernel = findKernel(rank, inputs, held);
+    if (kernel && failed(checkLengths(rank, *kernel)))
+      return failure();
     for (auto [i, output] : llvm::enumerate(event.outputs))
       if (op.overwrites(i) &&
           failed(write(
@@ -304,8 +302,6 @@ LogicalResult Checker::launch(RankState &rank) {
         return failure();
     return success();
   }
-  SmallVector<SmallVector<Piece>> inputs(event.inputs.size());
-  SmallVector<SmallVector<Piece>> held(event.outputs.size());
   for (auto [input, pieces] : llvm::zip_equal(event.inputs, inputs))
     if (failed(read(rank, input, pieces)))
       return failure();
@@ -325,7 +321,8 @@ LogicalResult Checker::launch(RankState &rank) {
     return report(rank) << "the program has no kernel '" << op.getKernel()
                         << "' of these operands";
   DimMap dims;
-  if (failed(readOperands(rank, *kernel, inputs, dims)) ||
+  if (failed(checkLengths(rank, *kernel)) ||
+      failed(readOperands(rank, *kernel, inputs, dims)) ||
       failed(checkGroups(rank, *kernel, dims)) ||
       failed(checkMask(rank, *kernel, dims)) ||
       failed(checkScratchSize(rank, *kernel, dims)) ||

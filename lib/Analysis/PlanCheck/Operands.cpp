@@ -92,6 +92,42 @@ const KernelMeaning *Checker::findKernel(RankState &rank,
   return best;
 }
 
+/// A kernel takes the length of a dimension from one of its operands: all of
+/// them must have it, also those that hold nothing.
+LogicalResult Checker::checkLengths(RankState &rank,
+                                    const KernelMeaning &kernel) {
+  const PlanEvent &event = *rank.event;
+  SmallVector<std::pair<DimAttr, int64_t>> lengths;
+  auto check = [&](int64_t buffer, const MemoryBox &tile) -> LogicalResult {
+    if (buffer < 0)
+      return success();
+    ArrayRef<DimAttr> dims = meaning.getDims(buffer);
+    if (dims.size() != tile.sizes.size())
+      return report(rank) << "its tile of '" << meaning.getName(buffer)
+                          << "' has " << tile.sizes.size()
+                          << " dimensions, the buffer " << dims.size();
+    for (auto [dim, length] : llvm::zip_equal(dims, tile.sizes)) {
+      auto *known = llvm::find_if(
+          lengths, [&](const auto &each) { return each.first == dim; });
+      if (known == lengths.end())
+        lengths.emplace_back(dim, length);
+      else if (known->second != length)
+        return report(rank)
+               << "its tile of '" << meaning.getName(buffer) << "' has "
+               << length << " of '" << check::describe(dim)
+               << "', an earlier one " << known->second;
+    }
+    return success();
+  };
+  for (auto [buffer, tile] : llvm::zip(kernel.inputs, event.inputs))
+    if (failed(check(buffer, tile)))
+      return failure();
+  for (auto [buffer, tile] : llvm::zip(kernel.outputs, event.outputs))
+    if (failed(check(buffer, tile)))
+      return failure();
+  return success();
+}
+
 /// Finds which positions each dimension of a launch runs over, from what its
 /// inputs hold.
 LogicalResult Checker::readOperands(RankState &rank,

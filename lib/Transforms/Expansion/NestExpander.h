@@ -97,6 +97,7 @@ private:
   std::string whyNotAlong(StoreOp store, LoopAttr loop);
   std::string whyNotInChunks(LoopAttr loop);
   std::string whyNotLast(LoopAttr loop);
+  LogicalResult checkTouched(int64_t buffer);
   LogicalResult placeOutputs();
   bool movesUnlikeSlices(LoopAttr ring, BufferType type,
                          ArrayRef<StringAttr> levels);

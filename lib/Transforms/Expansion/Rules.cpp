@@ -188,6 +188,22 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
   return isSamePlacement(program, getMergedPlacement(store, inside), inside);
 }
 
+/// Bounds that are given for chunks may not name the parts of the loops, where
+/// R8 moves a buffer.
+LogicalResult NestExpander::checkTouched(int64_t buffer) {
+  for (CutAttr cut : touched.lookup(buffer).getCuts()) {
+    AxisAttr axis = program.getAxis(cut.getAxis());
+    std::string why = axis.getLayout().getLayout().whyNot(
+        axis.getExtent(), countParts(cut.getFactors()));
+    if (!why.empty())
+      return nest.emitOpError()
+             << "uses '" << getName(buffer) << "' in the parts of its loops "
+             << "over '" << axis.getName() << "', but " << why << "; give '"
+             << axis.getName() << "' bounds for these parts";
+  }
+  return success();
+}
+
 /// R8: results that no rule makes in place are made where the loops do, and
 /// moved to where they belong at the end.
 LogicalResult NestExpander::placeOutputs() {
@@ -230,8 +246,12 @@ LogicalResult NestExpander::placeOutputs() {
                                           "' is in pieces")))
         return failure();
     }
-    for (Value buffer : store.getBuffers())
-      touched[cast<BlockArgument>(buffer).getArgNumber()] = place(buffer);
+    for (Value buffer : store.getBuffers()) {
+      int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+      touched[number] = place(buffer);
+      if (failed(checkTouched(number)))
+        return failure();
+    }
     shareBeforeGathering(store);
   }
   return success();
@@ -361,6 +381,8 @@ LogicalResult NestExpander::placeInput(int64_t buffer) {
   if (movement.exchanges) {
     BufferType type = program.getBufferType(buffer);
     touched[buffer] = inside = getTouchedPlacement(type);
+    if (failed(checkTouched(buffer)))
+      return failure();
     remarkBroadcast(buffer, "no loop walks its placement");
     // A schedule that asked for one part a step is told what it gets.
     for (DimAttr dim : type.getDims())

@@ -174,6 +174,8 @@ LogicalResult ProgramLocalizer::convert(arith::SelectOp op) {
   Tile chosen = tiles[one], second = tiles[other];
   chosen.frame = builder.fold<arith::SelectOp>(op.getLoc(), condition,
                                                chosen.frame, second.frame);
+  if (!chosen.empty)
+    chosen.empty = second.empty;
   auto choose = [&](Value &value, Value alternative) {
     if (value && alternative && value != alternative)
       value = builder.fold<arith::SelectOp>(op.getLoc(), condition, value,

@@ -133,6 +133,16 @@ Value ProgramLocalizer::makeSubview(Value frame, ArrayRef<Value> offsets,
   return castTile(builder, tile);
 }
 
+/// Some positions of a tile. Of memory of no elements no offset lies inside: it
+/// is any tile that has none, of whatever other sizes.
+Value ProgramLocalizer::takeSlab(const Tile &tile, ArrayRef<Value> offsets,
+                                 ArrayRef<Value> sizes) {
+  if (!tile.empty)
+    return makeSubview(tile.frame, offsets, sizes);
+  Type element = cast<MemRefType>(tile.frame.getType()).getElementType();
+  return castTile(builder, makeView(tile.empty, constant(0), element, sizes));
+}
+
 /// The same frame in each of several slots, along a dimension of its own.
 Value ProgramLocalizer::makeStack(Value frame, int64_t slots,
                                   int64_t slotElements, ArrayRef<Value> sizes) {
@@ -325,10 +335,10 @@ LogicalResult ProgramLocalizer::convert(PartOp op) {
         (dim.isConstant() ? dim.getValue()
                           : program.getAxis(dim.getAxis()).getExtent()) == 0;
   }
-  // Memory of no elements is any tile of it: no offset lies inside.
   if (empty) {
     held = sizes;
-    all = tile.isEmpty = true;
+    all = true;
+    tile.empty = memory.bytes;
     for (Extent &extent : tile.extents)
       extent.inPieces = false;
   }

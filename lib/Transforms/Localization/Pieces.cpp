@@ -150,8 +150,7 @@ LogicalResult ProgramLocalizer::forEachPiece(
   SmallVector<Value> found;
   for (Value operand : operands) {
     const Tile &tile = tiles[operand];
-    // No piece of nothing lies anywhere.
-    if (tile.isEmpty || llvm::none_of(getDims(operand), [&](DimAttr dim) {
+    if (llvm::none_of(getDims(operand), [&](DimAttr dim) {
           return !dim.isConstant() && pieces.contains(dim.getAxis());
         })) {
       found.push_back(mapping.lookup(operand));
@@ -168,7 +167,8 @@ LogicalResult ProgramLocalizer::forEachPiece(
       AxisAttr axis = program.getAxis(dim.getAxis());
       const Piece &piece = at->second;
       Value offset =
-          getPieces(axis, extent.asked) == 1 && isOneInterval(axis)
+          tile.empty ||
+                  (getPieces(axis, extent.asked) == 1 && isOneInterval(axis))
               ? extent.offset
               : getLocalOffset(axis, extent, piece, numbers[axis.getName()]);
       if (documentBegin)
@@ -176,7 +176,7 @@ LogicalResult ProgramLocalizer::forEachPiece(
       offsets.push_back(offset);
       lengths.push_back(sizes[axis.getName()]);
     }
-    found.push_back(makeSubview(tile.frame, offsets, lengths));
+    found.push_back(takeSlab(tile, offsets, lengths));
   }
   body(found, begins);
   return success();

@@ -69,7 +69,7 @@ private:
   struct Tile {
     Value frame;
     SmallVector<Extent> extents;
-    bool isEmpty = false;
+    Value empty = {}; // the memory, if that is of no elements
   };
   /// An interval of an axis, and where it lies in memory.
   using Piece = LayoutBuilder::Piece;
@@ -122,6 +122,8 @@ private:
                       const llvm::StringMap<Value> &coordinates);
 
   Value makeView(Value bytes, Value shift, Type element, ArrayRef<Value> sizes);
+  Value takeSlab(const Tile &tile, ArrayRef<Value> offsets,
+                 ArrayRef<Value> sizes);
   Value makeSubview(Value frame, ArrayRef<Value> offsets,
                     ArrayRef<Value> sizes);
   Value makeStack(Value frame, int64_t slots, int64_t slotElements,

@@ -30,7 +30,7 @@ static constexpr int64_t kPullsAtOnce = 4;
 
 SmallVector<int64_t> ProgramLocalizer::getDimsOutsideRows(PullStartOp op) {
   const Tile &source = tiles[op.getSource()], &target = tiles[op.getTarget()];
-  if (source.isEmpty || target.isEmpty)
+  if (source.empty || target.empty)
     return {};
   auto isOne = [&](int64_t dim) {
     return isConstantIntValue(source.extents[dim].size, 1);
@@ -75,10 +75,10 @@ LogicalResult ProgramLocalizer::convert(PullStartOp op) {
   SmallVector<Value> operands{op.getSource(), op.getTarget()};
   // Where one end has no elements, so has the other: none of its pieces moves.
   const Tile &source = tiles[op.getSource()], &target = tiles[op.getTarget()];
-  if (source.isEmpty != target.isEmpty) {
-    Value other = source.isEmpty ? op.getTarget() : op.getSource();
+  if (!source.empty != !target.empty) {
+    Value other = source.empty ? op.getTarget() : op.getSource();
     SmallVector<Value> sizes =
-        llvm::map_to_vector((source.isEmpty ? source : target).extents,
+        llvm::map_to_vector((source.empty ? source : target).extents,
                             [](const Extent &extent) { return extent.size; });
     IRMapping map = mapping;
     map.map(other,

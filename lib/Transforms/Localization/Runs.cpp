@@ -47,8 +47,6 @@ bool ProgramLocalizer::lieTogether(ArrayRef<Value> operands) {
 
 Value ProgramLocalizer::takeRun(Value operand, ArrayRef<AxisRun> runs) {
   const Tile &tile = tiles[operand];
-  if (tile.isEmpty)
-    return mapping.lookup(operand);
   SmallVector<Value> offsets, sizes;
   for (auto [dim, extent] : llvm::zip_equal(getDims(operand), tile.extents)) {
     Value offset = extent.offset, size = extent.size;
@@ -60,7 +58,7 @@ Value ProgramLocalizer::takeRun(Value operand, ArrayRef<AxisRun> runs) {
     offsets.push_back(offset);
     sizes.push_back(size);
   }
-  return makeSubview(tile.frame, offsets, sizes);
+  return takeSlab(tile, offsets, sizes);
 }
 
 void ProgramLocalizer::launchRuns(LaunchOp op, const AxisRun &queries,
@@ -94,7 +92,7 @@ void ProgramLocalizer::forEachOverwritten(
     LaunchOp op, function_ref<void(Value, FloatAttr)> body) {
   auto leavesOut = op->getAttrOfType<DenseBoolArrayAttr>("commir.leaves_out");
   for (auto [i, output] : llvm::enumerate(op.getOutputs()))
-    if (op.overwrites(i) && !tiles[output].isEmpty &&
+    if (op.overwrites(i) && !tiles[output].empty &&
         !(leavesOut && leavesOut[i]))
       body(output, builder.getF64FloatAttr(
                        KernelSignature::getIdentity(op.getKernel(), i)));
@@ -301,9 +299,7 @@ LogicalResult ProgramLocalizer::convertMergeOfPieces(LaunchOp op,
                                    : extent.offset);
         sizes.push_back(isSlot ? several : isRows ? size : extent.size);
       }
-      operands.push_back(tile.isEmpty
-                             ? mapping.lookup(operand)
-                             : makeSubview(tile.frame, offsets, sizes));
+      operands.push_back(takeSlab(tile, offsets, sizes));
     }
     ValueRange all(operands);
     auto merge = LaunchOp::create(builder, loc, op.getKernelAttr(),
