@@ -22,8 +22,8 @@ PlacementAttr inferPlacement(ProgramOp program, ForOp nest, int64_t buffer);
 SmallVector<Attribute> getFactors(MeshOp mesh, CutAttr cut);
 
 /// How the loops of a nest cut an axis, outermost first: the levels that a loop
-/// is parallel on, or shifted on where none is parallel on them, and the numbers
-/// of parts walked in sequence.
+/// is parallel on, or shifted on where none is parallel on them, and the
+/// numbers of parts walked in sequence.
 SmallVector<Attribute> getLoopFactors(ProgramOp program, ForOp nest,
                                       StringRef axis);
 

@@ -39,7 +39,7 @@ using namespace mlir::commir;
 /// Part `part` of the shifted loop in the cut of a buffer: among the parts that
 /// the outer loops are at. Or one chunk of it. What is pulled is but of the
 /// chunk that the outer loops are at, too.
-NestExpander::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
+NestSchedule::Part NestExpander::getPartOf(const ShiftedLoop &shifted,
                                            const Ring &member, Value part,
                                            std::optional<Part> chunk) {
   Part found =
@@ -152,14 +152,6 @@ void NestExpander::keepOwnParts(const ShiftedLoop &shifted,
   CopyOp::create(
       builder, loc, getHeldTile(member, at),
       getTileAt(member.slots, at, getOwnSlot(shifted, member, part, chunk)));
-}
-
-Value NestExpander::startExchange(StringAttr level, Value source, Value to,
-                                  Value target, Value from, Value when) {
-  ++transfers;
-  return ExchangeStartOp::create(
-      builder, nest.getLoc(), TokenType::get(nest.getContext()), source, to,
-      target, from, builder.getArrayAttr(level), when);
 }
 
 /// Reads a part, or one chunk of it, out of its owner's memory.

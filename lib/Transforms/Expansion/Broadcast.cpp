@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace mlir::commir;
 
 /// Cuts the loops into panels that the schedule left whole.
-void NestExpander::cutPanels() {
+void NestSchedule::cutPanels() {
   llvm::MapVector<StringAttr, int64_t> panels;
   for (LoadOp load : nest.getBody().getOps<LoadOp>()) {
     int64_t buffer = cast<BlockArgument>(load.getBuffer()).getArgNumber();
@@ -47,12 +47,12 @@ void NestExpander::cutPanels() {
                       panels.lookup(axis), loop.getLevels(), loop.getShift());
     panels.erase(axis); // the outermost
   }
-  nest.setLoopsAttr(
-      builder.getArrayAttr(SmallVector<Attribute>(loops.begin(), loops.end())));
+  nest.setLoopsAttr(ArrayAttr::get(
+      nest.getContext(), SmallVector<Attribute>(loops.begin(), loops.end())));
 }
 
 /// A schedule that asked for one panel a step is told that it gets the whole.
-void NestExpander::remarkBroadcast(int64_t buffer, const Twine &why) {
+void NestSchedule::remarkBroadcast(int64_t buffer, const Twine &why) {
   if (!program.getBinding(buffer).getBroadcast().empty())
     nest.emitRemark() << "'" << getName(buffer)
                       << "' comes whole before the loops, not panel by panel: "
@@ -61,8 +61,8 @@ void NestExpander::remarkBroadcast(int64_t buffer, const Twine &why) {
 
 /// The loop that walks the panels of an input; null, with a remark, where none
 /// does.
-LoopAttr NestExpander::findPanelLoop(int64_t buffer, CutAttr cut) {
-  StringAttr axis = builder.getStringAttr(cut.getAxis());
+LoopAttr NestSchedule::findPanelLoop(int64_t buffer, CutAttr cut) {
+  StringAttr axis = StringAttr::get(nest.getContext(), cut.getAxis());
   BufferType type = program.getBufferType(buffer);
   SmallVector<StringAttr> levels;
   for (Attribute level : getFactors(mesh, cut))

@@ -32,7 +32,7 @@ using namespace mlir::commir;
 static constexpr int64_t kTilesAtOnce = 4;
 
 /// Finds along which loops something moves: work on them is cut as that is.
-void NestExpander::findChunks() {
+void NestSchedule::findChunks() {
   llvm::SmallDenseSet<LoopAttr> moving;
   for (LoadOp load : nest.getBody().getOps<LoadOp>()) {
     int64_t buffer = cast<BlockArgument>(load.getBuffer()).getArgNumber();
@@ -48,7 +48,7 @@ void NestExpander::findChunks() {
 }
 
 /// Into how many chunks the loops around one cut its axis, or another.
-int64_t NestExpander::countChunksAround(LoopAttr loop, StringRef axis) {
+int64_t NestSchedule::countChunksAround(LoopAttr loop, StringRef axis) {
   int64_t count = 1;
   for (LoopAttr outer : loops) {
     if (outer == loop)
@@ -60,7 +60,7 @@ int64_t NestExpander::countChunksAround(LoopAttr loop, StringRef axis) {
 }
 
 /// Whether ranks share out no more of an axis inside of a loop.
-bool NestExpander::isLastShared(LoopAttr loop, StringRef axis) {
+bool NestSchedule::isLastShared(LoopAttr loop, StringRef axis) {
   auto inside =
       llvm::drop_begin(loops, llvm::find(loops, loop) - loops.begin() + 1);
   return llvm::none_of(inside, [&](LoopAttr inner) {
@@ -71,7 +71,7 @@ bool NestExpander::isLastShared(LoopAttr loop, StringRef axis) {
 
 /// Behind the last loop over an axis that ranks share out: what is left of it
 /// is cut in chunks.
-void NestExpander::cutInChunks(LoopAttr loop, StringRef axis) {
+void TileBuilder::cutInChunks(LoopAttr loop, StringRef axis) {
   Part chunk = chunksOf.lookup(axis);
   if (chunk.index && isLastShared(loop, axis))
     parts[axis] = cutPart(axis, parts.lookup(axis), chunk);
@@ -79,7 +79,7 @@ void NestExpander::cutInChunks(LoopAttr loop, StringRef axis) {
 
 /// The loops inside of `loop` in each of whose parts a chunk has a tile, of
 /// what is cut by `factors` along its axis.
-SmallVector<LoopAttr> NestExpander::getTiles(LoopAttr loop,
+SmallVector<LoopAttr> NestSchedule::getTiles(LoopAttr loop,
                                              ArrayRef<Attribute> factors) {
   SmallVector<LoopAttr> tiles;
   if (loop.getShift().getChunks() == 1)
@@ -94,7 +94,7 @@ SmallVector<LoopAttr> NestExpander::getTiles(LoopAttr loop,
 }
 
 /// The part that a loop is at, while its body is emitted.
-Value NestExpander::getVisited(LoopAttr loop) {
+Value TileBuilder::getVisited(LoopAttr loop) {
   for (const Visit &visit : visited[loop.getAxes().front()])
     if (visit.loop == loop)
       return visit.part;
@@ -103,7 +103,7 @@ Value NestExpander::getVisited(LoopAttr loop) {
 
 /// The slot of the tile that the loops are at, where each tile has one in place
 /// of `slot`.
-Value NestExpander::getTileSlot(ArrayRef<LoopAttr> tiles, Value slot) {
+Value TileBuilder::getTileSlot(ArrayRef<LoopAttr> tiles, Value slot) {
   for (LoopAttr loop : tiles) {
     Value part = getVisited(loop);
     slot = slot ? add(mul(slot, loop.getParts()), part) : part;
@@ -112,8 +112,8 @@ Value NestExpander::getTileSlot(ArrayRef<LoopAttr> tiles, Value slot) {
 }
 
 /// Emits something as if the loops were at tile `number` of a chunk.
-void NestExpander::atTile(ArrayRef<LoopAttr> tiles, Value number,
-                          function_ref<void()> body) {
+void TileBuilder::atTile(ArrayRef<LoopAttr> tiles, Value number,
+                         function_ref<void()> body) {
   Location loc = nest.getLoc();
   auto &visits = visited[tiles.front().getAxes().front()];
   size_t before = visits.size();
@@ -169,16 +169,9 @@ void NestExpander::startEachTile(
     atTile(tiles, constant(number), [&] { start(tokens, opened); });
 }
 
-/// Ends leases, the last one first.
-void NestExpander::closeAll(SmallVectorImpl<Value> &opened) {
-  for (Value lease : llvm::reverse(opened))
-    LeaseCloseOp::create(builder, nest.getLoc(), lease);
-  opened.clear();
-}
-
 /// Where `part` of the ring is, or a chunk of it, within the parts and chunks
 /// that the loops around are at.
-SmallVector<std::pair<StringRef, NestExpander::Part>>
+SmallVector<std::pair<StringRef, NestSchedule::Part>>
 NestExpander::getPlace(const ShiftedLoop &shifted, const Traveller &traveller,
                        Value part, Part chunk) {
   Part own = getPart(traveller.factors, shifted.level, part, shifted.axis);

@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::commir;
 
 /// How many partial results of an element of an output this rank makes.
-int64_t NestExpander::countPartials(Value buffer) {
+int64_t NestSchedule::countPartials(Value buffer) {
   int64_t count = 1;
   for (LoopAttr loop : loops) {
     if (loop.getParts() == 1 || (loop.isParallel() && !loop.getShift()) ||
@@ -37,7 +37,7 @@ int64_t NestExpander::countPartials(Value buffer) {
 
 /// Whether a launch may run once for each piece of an axis that an output
 /// lacks, and merge each into the result of the others.
-bool NestExpander::comesInPieces(StoreOp store, size_t result) {
+bool NestSchedule::comesInPieces(StoreOp store, size_t result) {
   auto type = cast<BufferType>(store.getBuffers()[result].getType());
   if (joinsPieces(store.getTiles()[result].getDefiningOp<KernelOp>()))
     return false;
@@ -56,7 +56,7 @@ static bool isRoundable(Type wide, Type type) {
 
 /// Whether a launch writes a result in its own type: it makes all of it at
 /// once. So does what ends a travel, or the merge of what was delivered.
-bool NestExpander::rounds(StoreOp store, size_t result) {
+bool NestSchedule::rounds(StoreOp store, size_t result) {
   Value buffer = store.getBuffers()[result];
   Type type = getElementType(buffer);
   Type wide = getWideType(store, result).getElementType();
@@ -77,7 +77,7 @@ bool NestExpander::rounds(StoreOp store, size_t result) {
 
 /// The type of a result that one kernel makes whole. What enters once does so
 /// before the result is rounded.
-Type NestExpander::getMadeType(StoreOp store, size_t result) {
+Type NestSchedule::getMadeType(StoreOp store, size_t result) {
   Type type = getElementType(store.getBuffers()[result]);
   Type wide = getWideType(store, result).getElementType();
   return store.getOnce().empty() && isRoundable(wide, type) ? type : wide;
@@ -98,7 +98,7 @@ Value NestExpander::makeResult(StoreOp store, size_t result,
 
 /// The type in which partial results wait: that of their sums, unless the
 /// schedule names another and the launches can write it.
-FailureOr<Type> NestExpander::getWaitingType(StoreOp store, size_t result) {
+FailureOr<Type> NestSchedule::getWaitingType(StoreOp store, size_t result) {
   Type wide = getWideType(store, result).getElementType();
   Type asked = store.getPartial().value_or(wide);
   auto made = cast<OpResult>(store.getTiles()[result]);

@@ -32,7 +32,7 @@ using namespace mlir;
 using namespace mlir::commir;
 
 /// How the results of a store move along a loop; nullopt if in two ways.
-std::optional<ResultVia> NestExpander::getResultVia(StoreOp store,
+std::optional<ResultVia> NestSchedule::getResultVia(StoreOp store,
                                                     LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
   std::optional<ResultVia> found;
@@ -50,7 +50,7 @@ std::optional<ResultVia> NestExpander::getResultVia(StoreOp store,
 }
 
 /// Whether this file expands what a store moves along a loop.
-bool NestExpander::goesInChunks(StoreOp store, LoopAttr loop) {
+bool NestSchedule::goesInChunks(StoreOp store, LoopAttr loop) {
   std::optional<ResultVia> via = getResultVia(store, loop);
   return via == ResultVia::Fetch ||
          (via == ResultVia::Deliver && loop.getShift().getChunks() > 1);
@@ -64,7 +64,7 @@ bool NestExpander::movesInChunks(LoopAttr loop) {
 }
 
 /// The loop along which all results of a store move in chunks; null if none.
-LoopAttr NestExpander::getChunkedLoop(StoreOp store) {
+LoopAttr NestSchedule::getChunkedLoop(StoreOp store) {
   for (LoopAttr loop : loops)
     if (travels(store, loop))
       return goesInChunks(store, loop) ? loop : LoopAttr();
@@ -73,7 +73,7 @@ LoopAttr NestExpander::getChunkedLoop(StoreOp store) {
 
 /// Whether parts along an axis follow one another in memory: what comes before
 /// it is of one element.
-bool NestExpander::isOutermost(BufferType type, StringRef axis) {
+bool NestSchedule::isOutermost(BufferType type, StringRef axis) {
   for (DimAttr dim : type.getDims()) {
     if (!dim.isConstant() && dim.getAxis() == axis)
       return true;
@@ -87,7 +87,7 @@ bool NestExpander::isOutermost(BufferType type, StringRef axis) {
 /// Whether what moves of the results of a store along a loop lies together in
 /// the rank's memory for them: nothing but what is of one element comes before
 /// what they are cut along.
-bool NestExpander::liesTogether(StoreOp store, LoopAttr loop) {
+bool NestSchedule::liesTogether(StoreOp store, LoopAttr loop) {
   return llvm::all_of(store.getBuffers(), [&](Value buffer) {
     auto type = cast<BufferType>(buffer.getType());
     return llvm::all_of(loops, [&](LoopAttr cut) {
@@ -127,7 +127,7 @@ bool NestExpander::arrivesInPlace(StoreOp store, LoopAttr loop) {
 
 /// The first loop inside of a shifted one that moves parts of its parts between
 /// the same ranks; null if there is none.
-LoopAttr NestExpander::findRingInside(LoopAttr loop) {
+LoopAttr NestSchedule::findRingInside(LoopAttr loop) {
   StringAttr axis = loop.getAxes().front();
   SmallVector<StringAttr> levels = getRingLevels(loop);
   auto inside =

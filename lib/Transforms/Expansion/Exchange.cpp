@@ -72,7 +72,7 @@ bool NestExpander::addExchangedInput(int64_t buffer, PlacementAttr inside) {
 }
 
 /// The parts that a rank works on in a step, of all axes.
-llvm::StringMap<NestExpander::Part> NestExpander::getPartsIn(Value slice) {
+llvm::StringMap<NestSchedule::Part> TileBuilder::getPartsIn(Value slice) {
   llvm::StringMap<Part> before = std::exchange(parts, {});
   LoopAttr slices = getExchangeLoop();
   for (LoopAttr loop : loops) {
@@ -84,26 +84,10 @@ llvm::StringMap<NestExpander::Part> NestExpander::getPartsIn(Value slice) {
   return std::exchange(parts, std::move(before));
 }
 
-/// Builds something from the place of member `member` of a group.
-void NestExpander::asMember(ArrayRef<StringAttr> group, Value member,
-                            function_ref<void()> build) {
-  llvm::StringMap<Value> before = ranks;
-  Value left = member;
-  for (StringAttr level : llvm::reverse(group.drop_front())) {
-    Value size = constant(mesh.getLevelSize(level));
-    ranks[level.getValue()] =
-        arith::RemUIOp::create(builder, nest.getLoc(), left, size);
-    left = arith::DivUIOp::create(builder, nest.getLoc(), left, size);
-  }
-  ranks[group.front().getValue()] = left;
-  build();
-  ranks = std::move(before);
-}
-
 /// Where what the loops work on meets a shard: of each axis, the finer of the
 /// two parts.
-SmallVector<std::pair<StringRef, NestExpander::Part>>
-NestExpander::getMeeting(const SliceExchange &exchange,
+SmallVector<std::pair<StringRef, NestSchedule::Part>>
+NestSchedule::getMeeting(const SliceExchange &exchange,
                          const llvm::StringMap<Part> &used,
                          const llvm::StringMap<Part> &owned) {
   SmallVector<std::pair<StringRef, Part>> at;
@@ -120,7 +104,7 @@ NestExpander::getMeeting(const SliceExchange &exchange,
 }
 
 /// This rank's shards of a buffer outside of the loops.
-llvm::StringMap<NestExpander::Part>
+llvm::StringMap<NestSchedule::Part>
 NestExpander::getShards(const SliceExchange &exchange) {
   llvm::StringMap<Part> owned;
   int64_t number = cast<BlockArgument>(exchange.buffer).getArgNumber();

@@ -26,7 +26,7 @@ using llvm::formatv;
 static constexpr int64_t kMostMembers = 8;
 
 /// Whether a loop is over an axis of which something is read panel by panel.
-bool NestExpander::walksPanels(LoopAttr loop) {
+bool NestSchedule::walksPanels(LoopAttr loop) {
   return llvm::any_of(nest.getBody().getOps<LoadOp>(), [&](LoadOp load) {
     int64_t buffer = cast<BlockArgument>(load.getBuffer()).getArgNumber();
     return llvm::any_of(program.getBinding(buffer).getBroadcast(),
@@ -36,7 +36,7 @@ bool NestExpander::walksPanels(LoopAttr loop) {
 
 /// The loop in sequence whose steps overlap, or null: no other one repeats
 /// them.
-LoopAttr NestExpander::getExchangeLoop() {
+LoopAttr NestSchedule::getExchangeLoop() {
   for (LoopAttr loop : loops)
     if (loop.getParts() != 1 && !loop.isParallel())
       return overlaps(loop) && !loop.getShift() && !walksPanels(loop)
@@ -47,7 +47,7 @@ LoopAttr NestExpander::getExchangeLoop() {
 
 /// Whose ranks hold different parts of a buffer in `from` that each needs in
 /// `to`, outermost first.
-SmallVector<StringAttr> NestExpander::getSourceLevels(BufferType type,
+SmallVector<StringAttr> NestSchedule::getSourceLevels(BufferType type,
                                                       PlacementAttr from,
                                                       PlacementAttr to) {
   SmallVector<StringAttr> levels;
@@ -56,7 +56,7 @@ SmallVector<StringAttr> NestExpander::getSourceLevels(BufferType type,
     return cut && cut.hasLevel(level);
   };
   for (auto each : mesh.getLevels().getAsRange<LevelAttr>()) {
-    StringAttr level = builder.getStringAttr(each.getName());
+    StringAttr level = StringAttr::get(nest.getContext(), each.getName());
     bool moves = llvm::any_of(type.getDims(), [&](DimAttr dim) {
       return !dim.isConstant() && cuts(from, dim, level) &&
              !cuts(to, dim, level);
@@ -70,7 +70,7 @@ SmallVector<StringAttr> NestExpander::getSourceLevels(BufferType type,
 /// Why a buffer moves whole, though the steps of a loop overlap: some rank's
 /// part in one placement and another's in the other do not meet in one part of
 /// the loops or of the boundary. Empty where it moves in slices.
-std::string NestExpander::whyWhole(int64_t buffer, ArrayRef<StringAttr> group,
+std::string NestSchedule::whyWhole(int64_t buffer, ArrayRef<StringAttr> group,
                                    LoopAttr slices) {
   PlacementAttr outside = program.getBinding(buffer).getBoundary();
   int64_t members = 1;
@@ -103,7 +103,8 @@ std::string NestExpander::whyWhole(int64_t buffer, ArrayRef<StringAttr> group,
                        "'{0}'",
                        dim.getAxis());
       if (loop == slices)
-        here.push_back(builder.getI64IntegerAttr(loop.getParts()));
+        here.push_back(
+            Builder(nest.getContext()).getI64IntegerAttr(loop.getParts()));
       inSequence |= !loop.isParallel() && loop != slices;
       if (!loop.isParallel())
         continue;

@@ -26,7 +26,7 @@ using namespace mlir::commir;
 
 /// Whether memory for parts of a buffer holds one part of an axis at a time, of
 /// as many as the loops make.
-bool NestExpander::holdsWholeParts(Value buffer, StringRef axis) {
+bool NestSchedule::holdsWholeParts(Value buffer, StringRef axis) {
   auto type = cast<BufferType>(buffer.getType());
   if (!type.hasAxis(axis))
     return true;
@@ -38,7 +38,7 @@ bool NestExpander::holdsWholeParts(Value buffer, StringRef axis) {
          countParts(factors) == nest.getParts(axis);
 }
 
-bool NestExpander::joinsPieces(KernelOp kernel) {
+bool NestSchedule::joinsPieces(KernelOp kernel) {
   MaskAttr mask = kernel.getMask().value_or(MaskAttr());
   DimAttr queries = getBoundDim(kernel, {"sq"});
   DimAttr keys = getBoundDim(kernel, {"sk"});
@@ -75,7 +75,7 @@ bool NestExpander::joinsPieces(KernelOp kernel) {
 
 /// The loop over an axis where that is shifted, and no other loop runs in
 /// sequence but for slices of the result; null otherwise.
-LoopAttr NestExpander::getOnlyShift(StringRef axis, BufferType result) {
+LoopAttr NestSchedule::getOnlyShift(StringRef axis, BufferType result) {
   LoopAttr found;
   for (LoopAttr loop : loops) {
     if (loop.getParts() == 1 || (loop.isParallel() && !loop.getShift()) ||

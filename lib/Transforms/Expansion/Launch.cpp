@@ -30,7 +30,7 @@ static BufferType getBuffer(BufferType like, Type elementType) {
   return BufferType::get(like.getContext(), like.getDims(), elementType);
 }
 
-Value NestExpander::getPosition(DimAttr dim) {
+Value TileBuilder::getPosition(DimAttr dim) {
   auto part = parts.find(dim.getAxis());
   if (dim.isConstant() || part == parts.end() || part->second.count == 1)
     return constant(0);
@@ -44,14 +44,14 @@ static bool isGenerated(KernelOp kernel) {
   return kernel.getImpl().value_or("generated") == "generated";
 }
 
-BufferType NestExpander::getWideType(StoreOp store, size_t result) {
+BufferType NestSchedule::getWideType(StoreOp store, size_t result) {
   return getBuffer(
       cast<BufferType>(store.getBuffers()[result].getType()),
       getAccumulatorType(store.getTiles()[result].getDefiningOp<KernelOp>()));
 }
 
 /// Whether the kernel of a result may round it as it writes it.
-bool NestExpander::canRound(StoreOp store, size_t result) {
+bool NestSchedule::canRound(StoreOp store, size_t result) {
   auto made = cast<OpResult>(store.getTiles()[result]);
   auto kernel = cast<KernelOp>(made.getOwner());
   return KernelSignature::canRound(kernel.getKernel(), made.getResultNumber(),

@@ -28,7 +28,7 @@ BufferType mlir::commir::withElementType(BufferType type, Type element) {
   return BufferType::get(type.getContext(), type.getDims(), element);
 }
 
-bool NestExpander::isLogSumExp(StoreOp store, size_t result) {
+bool NestSchedule::isLogSumExp(StoreOp store, size_t result) {
   auto made = cast<OpResult>(store.getTiles()[result]);
   auto kernel = cast<KernelOp>(made.getOwner());
   return KernelSignature::makesSoftmax(kernel.getKernel()) &&
@@ -36,7 +36,7 @@ bool NestExpander::isLogSumExp(StoreOp store, size_t result) {
 }
 
 /// The type in which elements of `type` move along a shifted loop.
-Type NestExpander::getLinkType(LoopAttr loop, Type type) {
+Type NestSchedule::getLinkType(LoopAttr loop, Type type) {
   Type link = loop.getShift().getLink();
   bool narrows =
       link && link.getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth();
@@ -44,7 +44,7 @@ Type NestExpander::getLinkType(LoopAttr loop, Type type) {
 }
 
 /// Whether a link rounds the partial results of an output as they leave.
-bool NestExpander::narrows(StoreOp store, size_t result, LoopAttr loop) {
+bool NestSchedule::narrows(StoreOp store, size_t result, LoopAttr loop) {
   Type type = getWideType(store, result).getElementType();
   if (store.getDeferred())
     type = store.getPartial().value_or(type);
@@ -52,7 +52,7 @@ bool NestExpander::narrows(StoreOp store, size_t result, LoopAttr loop) {
 }
 
 /// Whether what leaves in chunks is rounded by the launch that makes it.
-bool NestExpander::leavesRounded(StoreOp store, size_t result, LoopAttr loop) {
+bool NestSchedule::leavesRounded(StoreOp store, size_t result, LoopAttr loop) {
   Value buffer = store.getBuffers()[result];
   return goesInChunks(store, loop) && narrows(store, result, loop) &&
          getWideType(store, result).getElementType().isF32() &&
@@ -62,7 +62,7 @@ bool NestExpander::leavesRounded(StoreOp store, size_t result, LoopAttr loop) {
 
 /// Whether the own part of a result is added to the only other one, as it came,
 /// in the result's own type.
-bool NestExpander::addsRounded(StoreOp store, size_t result, LoopAttr loop) {
+bool NestSchedule::addsRounded(StoreOp store, size_t result, LoopAttr loop) {
   auto kernel = store.getTiles()[result].getDefiningOp<KernelOp>();
   return KernelSignature::addsBeforeRounding(kernel.getKernel()) &&
          loop.getParts() == 2 && loop.getShift().getChunks() > 1 &&
@@ -71,7 +71,7 @@ bool NestExpander::addsRounded(StoreOp store, size_t result, LoopAttr loop) {
              getElementType(store.getBuffers()[result]);
 }
 
-LogicalResult NestExpander::checkLink(LoopAttr loop) {
+LogicalResult NestSchedule::checkLink(LoopAttr loop) {
   Type link = loop.getShift().getLink();
   if (!link || link.isF16() || link.isBF16() || link.isF32() || link.isF64())
     return success();

@@ -19,7 +19,7 @@ using namespace mlir::commir;
 
 /// The store of the softmax pair that one launch of a library makes; null for
 /// other kernels, and where several launches make it, one for each piece.
-StoreOp NestExpander::findStoreToMergeApart(KernelOp kernel) {
+StoreOp NestSchedule::findStoreToMergeApart(KernelOp kernel) {
   if (kernel.getImpl().value_or("generated") == "generated" ||
       !KernelSignature::makesSoftmax(kernel.getKernel()) || entersOnce(kernel))
     return {};

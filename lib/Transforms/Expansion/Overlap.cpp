@@ -37,7 +37,7 @@ static constexpr int64_t kMostSteps = 8;
 
 /// Whether the schedule lets the steps of a loop overlap. Of one in sequence
 /// over several axes, which is a loop over each by now, so do those of all.
-bool NestExpander::overlaps(LoopAttr loop) {
+bool NestSchedule::overlaps(LoopAttr loop) {
   auto name = nest->getAttrOfType<StringAttr>(kOverlap);
   return name && loop.getParts() != 1 &&
          (name == loop.getName() ||
@@ -46,7 +46,7 @@ bool NestExpander::overlaps(LoopAttr loop) {
 
 /// Why the steps of a shifted loop run one after the other, though they may
 /// overlap; empty where they run in lanes.
-std::string NestExpander::whyInTurn(LoopAttr loop) {
+std::string NestSchedule::whyInTurn(LoopAttr loop) {
   if (int64_t steps = describeShift(loop).steps; steps > kMostSteps)
     return formatv("there are {0}, and at most {1} are in the text one by one",
                    steps, kMostSteps);
@@ -103,7 +103,7 @@ std::string NestExpander::whyInTurn(LoopAttr loop) {
 }
 
 /// Whether two steps of a shifted loop are under way at a time.
-bool NestExpander::runsInLanes(LoopAttr loop) {
+bool NestSchedule::runsInLanes(LoopAttr loop) {
   return overlaps(loop) && loop.getShift() && whyInTurn(loop).empty();
 }
 

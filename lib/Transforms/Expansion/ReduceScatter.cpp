@@ -22,7 +22,7 @@ using namespace mlir::commir;
 /// The levels, outermost first, that share a result out after `level`, and
 /// whose parts this rank holds until then: they cut an axis of which it has a
 /// share already.
-SmallVector<StringAttr> NestExpander::getPendingLevels(StoreOp store,
+SmallVector<StringAttr> NestSchedule::getPendingLevels(StoreOp store,
                                                        PlacementAttr inside,
                                                        StringAttr level) {
   SmallVector<StringAttr> order = getMergeOrder(store), pending;
@@ -42,7 +42,7 @@ SmallVector<StringAttr> NestExpander::getPendingLevels(StoreOp store,
 /// The axis of which the ranks of a level get the smallest shares, of those
 /// that all results of a store have and that stay where they are made; null if
 /// no share is smaller than the whole.
-StringAttr NestExpander::findAxisToShare(StoreOp store, StringAttr level) {
+StringAttr NestSchedule::findAxisToShare(StoreOp store, StringAttr level) {
   int64_t first =
       cast<BlockArgument>(store.getBuffers().front()).getArgNumber();
   double least = 1;
@@ -73,7 +73,7 @@ StringAttr NestExpander::findAxisToShare(StoreOp store, StringAttr level) {
     double share = getLargestSize(axis, AxisPart{Value(), parts}, 1) / whole;
     if (whole != 0 && share < least) {
       least = share;
-      found = builder.getStringAttr(axis.getName());
+      found = StringAttr::get(nest.getContext(), axis.getName());
     }
   }
   return found;
@@ -81,7 +81,7 @@ StringAttr NestExpander::findAxisToShare(StoreOp store, StringAttr level) {
 
 /// R4 over several levels: ranks of the fast ones share the sum out and gather
 /// it at the end, so that over the slowest goes a share.
-void NestExpander::shareBeforeGathering(StoreOp store) {
+void NestSchedule::shareBeforeGathering(StoreOp store) {
   SmallVector<StringAttr> reduced = getReducedLevels(store);
   if (reduced.size() < 2)
     return;
@@ -167,23 +167,6 @@ Value NestExpander::getPartialShare(const Share &share, StringAttr level,
   SmallVector<Attribute> levels(share.slots.begin(), share.slots.end());
   Value slot = levels.empty() ? Value() : getPart(levels, level, member).index;
   return getShareTile(share, level, share.partial, member, slot);
-}
-
-/// Runs `body` with the number of each member of a group, as that member; just
-/// once, without a number, where there is no group.
-void NestExpander::forEachMember(ArrayRef<StringAttr> group,
-                                 function_ref<void(Value)> body) {
-  if (group.empty())
-    return body(Value());
-  int64_t members = 1;
-  for (StringAttr level : group)
-    members *= mesh.getLevelSize(level);
-  Value zero = constant(0), count = constant(members), one = constant(1);
-  auto each = scf::ForOp::create(builder, nest.getLoc(), zero, count, one);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(each.getBody());
-  Value member = each.getInductionVar();
-  asMember(group, member, [&] { body(member); });
 }
 
 /// Whether the parts of `axis` follow one another in memory without gaps, each

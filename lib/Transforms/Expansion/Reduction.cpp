@@ -13,7 +13,7 @@ using namespace mlir::commir;
 
 /// The levels, outermost first, on which a parallel loop reduces the results of
 /// a store: each of their ranks has a part of the sum.
-SmallVector<StringAttr> NestExpander::getReducedLevels(StoreOp store) {
+SmallVector<StringAttr> NestSchedule::getReducedLevels(StoreOp store) {
   SmallVector<StringAttr> reduced;
   if (!store.getOver())
     return reduced;
@@ -30,12 +30,12 @@ SmallVector<StringAttr> NestExpander::getReducedLevels(StoreOp store) {
                        return isReducedOver(store, axis) &&
                               isParallelOver(axis, level.getName());
                      }))
-      reduced.push_back(builder.getStringAttr(level.getName()));
+      reduced.push_back(StringAttr::get(nest.getContext(), level.getName()));
   return reduced;
 }
 
 /// The placement of a store's partial results: a reduced level holds one each.
-PlacementAttr NestExpander::getPartialPlacement(StoreOp store,
+PlacementAttr NestSchedule::getPartialPlacement(StoreOp store,
                                                 PlacementAttr inside) {
   SmallVector<StringAttr> reduced = getReducedLevels(store);
   SmallVector<CutAttr> cuts;
@@ -65,7 +65,7 @@ static bool isCutAlike(PlacementAttr one, PlacementAttr other,
 
 /// A softmax pair merges row by row, so both results must be of the same rows:
 /// those of the first.
-void NestExpander::alignPairs() {
+void NestSchedule::alignPairs() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
     auto kind =
         dyn_cast_or_null<MergeKindAttr>(store.getMerge().value_or(nullptr));
@@ -136,7 +136,7 @@ SmallVector<LaunchOp> NestExpander::mergeAll(StoreOp store,
 
 /// The placement once the ranks have merged: each reduced level has shared the
 /// sum out along the axis that it cuts, innermost.
-PlacementAttr NestExpander::getMergedPlacement(StoreOp store,
+PlacementAttr NestSchedule::getMergedPlacement(StoreOp store,
                                                PlacementAttr inside) {
   PlacementAttr merged = getPartialPlacement(store, inside);
   for (StringAttr level : getReducedLevels(store))
@@ -146,7 +146,7 @@ PlacementAttr NestExpander::getMergedPlacement(StoreOp store,
   return merged;
 }
 
-PlacementAttr NestExpander::addCut(PlacementAttr placement, StringRef axis,
+PlacementAttr NestSchedule::addCut(PlacementAttr placement, StringRef axis,
                                    StringAttr level) {
   SmallVector<Attribute> factors;
   SmallVector<CutAttr> cuts;
@@ -164,7 +164,7 @@ PlacementAttr NestExpander::addCut(PlacementAttr placement, StringRef axis,
 /// The levels in the order in which ranks merge over them: those that share the
 /// sum out before those that do not, and the fast ones before the slow, over
 /// which this rank's share alone has still to go.
-SmallVector<StringAttr> NestExpander::getMergeOrder(StoreOp store) {
+SmallVector<StringAttr> NestSchedule::getMergeOrder(StoreOp store) {
   int64_t first =
       cast<BlockArgument>(store.getBuffers().front()).getArgNumber();
   PlacementAttr inside = getInside(first);
@@ -178,7 +178,7 @@ SmallVector<StringAttr> NestExpander::getMergeOrder(StoreOp store) {
 /// Whether ranks merge the results of a store by one collective; no library
 /// merges softmax pairs, and what is deferred is merged by a kernel, all at
 /// once.
-bool NestExpander::reducesTogether(StoreOp store) {
+bool NestSchedule::reducesTogether(StoreOp store) {
   auto kind = cast<MergeKindAttr>(*store.getMerge());
   return kind.getValue() != MergeKind::Softmax && !store.getDeferred();
 }

@@ -36,7 +36,7 @@ Value NestExpander::reshardInput(Value input, PlacementAttr to) {
 }
 
 /// The levels that the outermost loops over an axis are parallel on.
-SmallVector<StringAttr> NestExpander::getParallelLevels(StringRef axis) {
+SmallVector<StringAttr> NestSchedule::getParallelLevels(StringRef axis) {
   SmallVector<StringAttr> levels;
   for (LoopAttr loop : loops) {
     auto at = llvm::find_if(loop.getAxes(),
@@ -60,7 +60,7 @@ SmallVector<StringAttr> NestExpander::getParallelLevels(StringRef axis) {
 /// iterations touch: cut as the loops over each axis run, of which a rank
 /// visits all parts but where they run in parallel. What a loop among `moving`
 /// visits travels to the ranks of its level.
-PlacementAttr NestExpander::getTouchedPlacement(BufferType type,
+PlacementAttr NestSchedule::getTouchedPlacement(BufferType type,
                                                 ArrayRef<LoopAttr> moving) {
   SmallVector<CutAttr> cuts;
   for (DimAttr dim : type.getDims()) {
@@ -68,8 +68,8 @@ PlacementAttr NestExpander::getTouchedPlacement(BufferType type,
       continue;
     SmallVector<Attribute> factors;
     for (LoopAttr loop : loops) {
-      auto at =
-          llvm::find(loop.getAxes(), builder.getStringAttr(dim.getAxis()));
+      auto at = llvm::find(loop.getAxes(),
+                           StringAttr::get(nest.getContext(), dim.getAxis()));
       if (at == loop.getAxes().end() || loop.getParts() == 1)
         continue;
       size_t number = at - loop.getAxes().begin();
@@ -83,7 +83,7 @@ PlacementAttr NestExpander::getTouchedPlacement(BufferType type,
         // outermost cut of stripes, all of which a rank visits, it cuts none.
         if (isStriped(dim.getAxis()) && loop.getShift())
           count /= getPartsARank(describeShift(loop));
-        factors.push_back(builder.getI64IntegerAttr(count));
+        factors.push_back(Builder(nest.getContext()).getI64IntegerAttr(count));
         continue;
       }
       auto spread = *getLevelsOfAxes(program, mesh, loop);

@@ -21,8 +21,8 @@ using namespace mlir;
 using namespace mlir::commir;
 
 /// The loops that bring an input, outermost first.
-SmallVector<NestExpander::Move>
-NestExpander::findMoves(int64_t buffer, const Movement &movement) {
+SmallVector<NestSchedule::Move>
+NestSchedule::findMoves(int64_t buffer, const Movement &movement) {
   SmallVector<Move> moves;
   if (movement.exchanges || movement.rings.empty())
     return moves;
@@ -88,14 +88,8 @@ Value NestExpander::getPartAt(const ShiftedLoop &shifted, Value step) {
   return wrap(ahead, shifted.parts);
 }
 
-void NestExpander::waitForAll(SmallVectorImpl<Value> &tokens) {
-  for (Value token : tokens)
-    WaitOp::create(builder, nest.getLoc(), token);
-  tokens.clear();
-}
-
 /// A loop along which parts move, but for the part that this rank starts with.
-ShiftedLoop NestExpander::describeShift(LoopAttr loop) {
+ShiftedLoop NestSchedule::describeShift(LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
   int64_t parts = loop.getParts();
   if (!shift)

@@ -12,29 +12,9 @@
 using namespace mlir;
 using namespace mlir::commir;
 
-/// The levels that stagger a loop; one of a single rank does not.
-SmallVector<StringAttr> NestExpander::getRingLevels(LoopAttr loop) {
-  if (!loop.getShift())
-    return {};
-  return SmallVector<StringAttr>(llvm::make_filter_range(
-      loop.getShift().getLevels(),
-      [&](StringAttr level) { return mesh.getLevelSize(level) != 1; }));
-}
-
-/// Whether a loop over `axis` runs in parallel on `level`.
-bool NestExpander::isParallelOver(StringRef axis, StringRef level) {
-  return llvm::any_of(loops, [&](LoopAttr loop) {
-    return loop.isOver(axis) && loop.isParallelOn(level);
-  });
-}
-
-bool NestExpander::isStriped(StringRef axis) {
-  return program.getAxis(axis).getLayout().getKind() == Layout::Kind::Striped;
-}
-
 /// Whether a rank's shard holds what its iterations touch: the cut is that of
 /// the outermost loops over the axis, in their order.
-bool NestExpander::followsLoops(CutAttr cut) {
+bool NestSchedule::followsLoops(CutAttr cut) {
   SmallVector<Attribute> held = getFactors(mesh, cut);
   SmallVector<Attribute> walked = getLoopFactors(program, nest, cut.getAxis());
   // Where several terms add, each buffer is cut by one of them.
@@ -93,7 +73,7 @@ bool mlir::commir::cutsGroups(ProgramOp program, ForOp nest, DimAttr dim) {
 /// Whether parts of a loop over `axis` make partial results of one position:
 /// its buffers lack the axis, or have it divided and a cut falls within a
 /// group.
-bool NestExpander::isReducedOver(StoreOp store, StringAttr axis) {
+bool NestSchedule::isReducedOver(StoreOp store, StringAttr axis) {
   if (!store.getOver() || !llvm::is_contained(*store.getOver(), axis))
     return false;
   return llvm::any_of(store.getBuffers(), [&](Value buffer) {
@@ -110,7 +90,7 @@ bool NestExpander::isReducedOver(StoreOp store, StringAttr axis) {
 /// That is right for what is read beside the whole axis (grouped heads), and
 /// for a result that is reduced over the groups. It counts twice in another
 /// result and in a sum.
-LogicalResult NestExpander::checkDivided(StoreOp store) {
+LogicalResult NestSchedule::checkDivided(StoreOp store) {
   auto refuse = [&](DimAttr dim) {
     return needsRule(
         "R8", "axis '" + dim.getAxis() + "' is cut within the groups of '" +
@@ -119,7 +99,8 @@ LogicalResult NestExpander::checkDivided(StoreOp store) {
   };
   auto isReduced = [&](DimAttr dim) {
     return !dim.isConstant() &&
-           isReducedOver(store, builder.getStringAttr(dim.getAxis()));
+           isReducedOver(store,
+                         StringAttr::get(nest.getContext(), dim.getAxis()));
   };
   for (Value buffer : store.getBuffers())
     for (DimAttr dim : cast<BufferType>(buffer.getType()).getDims())
@@ -137,7 +118,7 @@ LogicalResult NestExpander::checkDivided(StoreOp store) {
 }
 
 /// A result that a parallel loop reduces needs its ranks to merge.
-LogicalResult NestExpander::checkStores() {
+LogicalResult NestSchedule::checkStores() {
   for (StoreOp store : nest.getBody().getOps<StoreOp>()) {
     for (Value tile : store.getTiles())
       if (!tile.getDefiningOp<KernelOp>())
@@ -152,7 +133,7 @@ LogicalResult NestExpander::checkStores() {
 
 /// Whether the loops and the rules of reduction make the shard of an output
 /// that each rank owns, all of it and no more.
-bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
+bool NestSchedule::isMadeInPlace(StoreOp store, int64_t buffer) {
   PlacementAttr inside = getInside(buffer);
   SmallVector<StringAttr> reduced = getReducedLevels(store);
   PlacementAttr partial = getPartialPlacement(store, inside);
@@ -183,7 +164,8 @@ bool NestExpander::isMadeInPlace(StoreOp store, int64_t buffer) {
       if (!dim.isConstant() && level.getSize() != 1 &&
           isParallelOver(dim.getAxis(), level.getName()) &&
           !inside.hasLevel(level.getName()) &&
-          !llvm::is_contained(reduced, builder.getStringAttr(level.getName())))
+          !llvm::is_contained(
+              reduced, StringAttr::get(nest.getContext(), level.getName())))
         return false;
   return isSamePlacement(program, getMergedPlacement(store, inside), inside);
 }
@@ -260,7 +242,7 @@ LogicalResult NestExpander::placeOutputs() {
 /// Whether the ranks of some levels, to which parts come along a loop, are at
 /// different slices of what moves: a loop around it, over another axis of that,
 /// is shifted over the same ranks.
-bool NestExpander::movesUnlikeSlices(LoopAttr ring, BufferType type,
+bool NestSchedule::movesUnlikeSlices(LoopAttr ring, BufferType type,
                                      ArrayRef<StringAttr> levels) {
   auto around =
       ArrayRef(loops).take_while([&](LoopAttr outer) { return outer != ring; });
@@ -276,7 +258,7 @@ bool NestExpander::movesUnlikeSlices(LoopAttr ring, BufferType type,
 }
 
 /// The rule that brings an input to the ranks that use it.
-NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
+NestSchedule::Movement NestSchedule::findMovement(int64_t buffer) {
   Movement movement;
   BufferType type = program.getBufferType(buffer);
   bool exchanges = false;
@@ -331,7 +313,7 @@ NestExpander::Movement NestExpander::findMovement(int64_t buffer) {
 }
 
 /// Whether the ranks of a cut over these levels are those of their group.
-bool NestExpander::isInMeshOrder(ArrayRef<StringAttr> levels) {
+bool NestSchedule::isInMeshOrder(ArrayRef<StringAttr> levels) {
   return llvm::is_sorted(levels, [&](StringAttr a, StringAttr b) {
     return mesh.getLevelNumber(a) < mesh.getLevelNumber(b);
   });
@@ -339,7 +321,7 @@ bool NestExpander::isInMeshOrder(ArrayRef<StringAttr> levels) {
 
 /// Where an input is needed that only enters results once, when they are whole:
 /// cut as they are. Null where the loops need it as well.
-PlacementAttr NestExpander::getPlacementBesideResult(int64_t buffer) {
+PlacementAttr NestSchedule::getPlacementBesideResult(int64_t buffer) {
   Value argument = program.getBody().getArgument(buffer);
   StoreOp beside;
   for (LoadOp load : nest.getBody().getOps<LoadOp>()) {

@@ -73,7 +73,7 @@ static LoopAttr delivering(LoopAttr loop) {
 }
 
 /// The stores whose results move along a loop.
-SmallVector<StoreOp> NestExpander::getStoresAlong(LoopAttr loop) {
+SmallVector<StoreOp> NestSchedule::getStoresAlong(LoopAttr loop) {
   return llvm::to_vector(llvm::make_filter_range(
       nest.getBody().getOps<StoreOp>(),
       [&](StoreOp store) { return travels(store, loop); }));
@@ -81,7 +81,7 @@ SmallVector<StoreOp> NestExpander::getStoresAlong(LoopAttr loop) {
 
 /// Why the results of a store cannot move along a loop, in whatever way; empty
 /// if they can.
-std::string NestExpander::whyNotAlong(StoreOp store, LoopAttr loop) {
+std::string NestSchedule::whyNotAlong(StoreOp store, LoopAttr loop) {
   StringRef axis = loop.getAxes().front();
   for (Value buffer : store.getBuffers()) {
     int64_t number = cast<BlockArgument>(buffer).getArgNumber();
@@ -106,7 +106,7 @@ std::string NestExpander::whyNotAlong(StoreOp store, LoopAttr loop) {
 }
 
 /// Why a loop cannot move what it moves in chunks; empty if it can.
-std::string NestExpander::whyNotInChunks(LoopAttr loop) {
+std::string NestSchedule::whyNotInChunks(LoopAttr loop) {
   if (loop.getShift().getChunks() == 1)
     return {};
   for (LoadOp load : nest.getBody().getOps<LoadOp>()) {
@@ -149,7 +149,7 @@ std::string NestExpander::whyNotInChunks(LoopAttr loop) {
 
 /// Why the own part cannot come last and end what others made of it, as results
 /// do that are fetched or delivered in chunks; empty if it can.
-std::string NestExpander::whyNotLast(LoopAttr loop) {
+std::string NestSchedule::whyNotLast(LoopAttr loop) {
   SmallVector<StoreOp> stores = getStoresAlong(loop);
   auto isLast = [&](StoreOp store) { return goesInChunks(store, loop); };
   if (llvm::none_of(stores, isLast))
@@ -166,7 +166,7 @@ std::string NestExpander::whyNotLast(LoopAttr loop) {
 
 /// Lets the results of a store stay where they are made until the loops have
 /// ended. What a link rounds would not be rounded then, so that is refused.
-LogicalResult NestExpander::keepBack(StoreOp store, LoopAttr loop,
+LogicalResult NestSchedule::keepBack(StoreOp store, LoopAttr loop,
                                      const Twine &why) {
   StringRef name =
       getName(cast<BlockArgument>(store.getBuffers().front()).getArgNumber());
@@ -183,7 +183,7 @@ LogicalResult NestExpander::keepBack(StoreOp store, LoopAttr loop,
 }
 
 /// Chooses how each shifted loop moves what it moves.
-LogicalResult NestExpander::settleRings() {
+LogicalResult NestSchedule::settleRings() {
   auto keepAll = [&](LoopAttr loop, function_ref<std::string(StoreOp)> getWhy) {
     for (StoreOp store : getStoresAlong(loop))
       if (std::string why = getWhy(store);
@@ -226,7 +226,7 @@ LogicalResult NestExpander::settleRings() {
 
 /// Bounds that are given for chunks may not name the parts of a loop along
 /// which nothing moves in chunks.
-LogicalResult NestExpander::checkCuts() {
+LogicalResult NestSchedule::checkCuts() {
   llvm::MapVector<StringAttr, int64_t> parts;
   for (LoopAttr loop : loops)
     for (auto [axis, cut] :

@@ -27,7 +27,7 @@ using namespace mlir::commir;
 
 /// Finds which other axes of the buffer the loops around the ring run over. All
 /// its ranks are at the same part of these.
-void NestExpander::findSlice(LoopAttr loop, Ring &ring) {
+void NestSchedule::findSlice(LoopAttr loop, Ring &ring) {
   StringAttr axis = loop.getAxes().front();
   assert(isOpenAround(loop, axis, ring.factors) && "a part is in pieces");
   auto around =
@@ -57,7 +57,7 @@ void NestExpander::findSlice(LoopAttr loop, Ring &ring) {
 
 /// Whether the results of a store that move along `loop` are but of the part
 /// that loop `outer`, around it, is at.
-bool NestExpander::movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop) {
+bool NestSchedule::movesInSlices(StoreOp store, LoopAttr outer, LoopAttr loop) {
   StringAttr axis = outer.getAxes().front();
   if (outer.isParallel() || outer.getParts() == 1 || loop.isOver(axis))
     return false;
@@ -132,15 +132,9 @@ void NestExpander::addRing(LoopAttr loop, bool arrives, Ring ring,
   rings[loop.getName()].push_back(ring);
 }
 
-Value NestExpander::lend(Value own, ArrayRef<StringAttr> group) {
-  SmallVector<Attribute> levels(group.begin(), group.end());
-  return LeaseOpenOp::create(builder, nest.getLoc(), own,
-                             builder.getArrayAttr(levels));
-}
-
 /// What moves along a ring: this part of the shifted axis, and of the others
 /// the part that the loops around are at.
-SmallVector<std::pair<StringRef, NestExpander::Part>>
+SmallVector<std::pair<StringRef, NestSchedule::Part>>
 NestExpander::getMoved(const Ring &member, StringAttr axis, Part part) {
   SmallVector<std::pair<StringRef, Part>> at{{axis.getValue(), part}};
   for (auto [other, count] : member.slice) {

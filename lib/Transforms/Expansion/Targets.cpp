@@ -32,7 +32,7 @@ static DimAttr findDim(BufferType type, StringRef axis) {
 /// memory is whole along an axis that ranks share, where the steps of a ring
 /// end before its last part, and where parts of an axis have elements in
 /// common.
-bool NestExpander::writesAll(StoreOp store) {
+bool NestSchedule::writesAll(StoreOp store) {
   for (Value buffer : store.getBuffers()) {
     auto type = cast<BufferType>(buffer.getType());
     PlacementAttr held = getPartialPlacement(
@@ -61,7 +61,7 @@ bool NestExpander::writesAll(StoreOp store) {
 
 /// Whether the launches of each step of a loop write all of what leaves after
 /// it: no loop around it takes the rest of it in turn.
-bool NestExpander::writesStep(StoreOp store, LoopAttr loop) {
+bool NestSchedule::writesStep(StoreOp store, LoopAttr loop) {
   if (!written.contains(store) || travelsInside(store, loop))
     return false;
   for (LoopAttr outer : loops) {
@@ -78,7 +78,7 @@ bool NestExpander::writesStep(StoreOp store, LoopAttr loop) {
 }
 
 /// Whether a loop inside of `loop` makes the results of a store travel, too.
-bool NestExpander::travelsInside(StoreOp store, LoopAttr loop) {
+bool NestSchedule::travelsInside(StoreOp store, LoopAttr loop) {
   auto at = llvm::find(loops, loop);
   return std::any_of(std::next(at), loops.end(),
                      [&](LoopAttr inner) { return travels(store, inner); });

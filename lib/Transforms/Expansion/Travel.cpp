@@ -24,7 +24,7 @@ using namespace mlir::commir;
 
 /// Whether the results of a store travel along the ring of `loop`: ranks of its
 /// level share the sum out along its axis.
-bool NestExpander::travels(StoreOp store, LoopAttr loop) {
+bool NestSchedule::travels(StoreOp store, LoopAttr loop) {
   if (!loop.getShift() || loop.getParts() == 1 || !store.getOver() ||
       keptBack.contains({store, loop.getName()}))
     return false;
@@ -53,7 +53,7 @@ bool NestExpander::travels(StoreOp store, LoopAttr loop) {
          });
 }
 
-bool NestExpander::isDelivered(Value buffer, LoopAttr loop) {
+bool NestSchedule::isDelivered(Value buffer, LoopAttr loop) {
   ShiftAttr shift = loop.getShift();
   StringRef name = getName(cast<BlockArgument>(buffer).getArgNumber());
   auto via = shift.getVia()
@@ -66,7 +66,7 @@ bool NestExpander::isDelivered(Value buffer, LoopAttr loop) {
 /// and makes all of them: then nothing need be there before. What a link makes
 /// narrower, or does not lie together in them as messages do, does not come
 /// straight into them, and is added to an identity.
-LoopAttr NestExpander::getOnlyRound(StoreOp store) {
+LoopAttr NestSchedule::getOnlyRound(StoreOp store) {
   if (!written.contains(store))
     return {};
   for (LoopAttr loop : loops) {
@@ -170,7 +170,7 @@ LogicalResult NestExpander::addTravellers(LoopAttr loop) {
 }
 
 /// How many hops the last part that a rank works on is from home.
-int64_t NestExpander::getClosing(const ShiftedLoop &shifted) {
+int64_t NestSchedule::getClosing(const ShiftedLoop &shifted) {
   int64_t n = shifted.parts;
   int64_t closing = shifted.direction * (shifted.steps - 1) + shifted.offset;
   return ((closing % n) + n) % n;
@@ -200,7 +200,7 @@ Value NestExpander::getArrivalTile(const ShiftedLoop &shifted,
 
 /// Whether the first part that is delivered becomes the sum: nothing was there
 /// before, nor does the own part come first.
-bool NestExpander::sumsFirst(const ShiftedLoop &shifted,
+bool NestSchedule::sumsFirst(const ShiftedLoop &shifted,
                              const TravellingStore &moved) {
   StoreOp store = moved.store;
   return moved.isDelivered() && !store.getDeferred() &&

@@ -45,7 +45,7 @@ static bool sees(MaskAttr mask, Interval queries, Interval keys) {
 
 /// What a rank's iterations touch of an axis, whatever the sequential loops
 /// over it are at.
-SmallVector<Interval> NestExpander::getTouched(AxisAttr axis,
+SmallVector<Interval> NestSchedule::getTouched(AxisAttr axis,
                                                ArrayRef<int64_t> coordinates) {
   int64_t index = 0, count = 1;
   for (StringAttr level : getParallelLevels(axis.getName())) {
@@ -58,7 +58,7 @@ SmallVector<Interval> NestExpander::getTouched(AxisAttr axis,
 
 /// Which part of its axis part `part` of a shifted loop is, as addPart() has
 /// it.
-int64_t NestExpander::getNumberInLayout(const ShiftedLoop &shifted,
+int64_t NestSchedule::getNumberInLayout(const ShiftedLoop &shifted,
                                         int64_t part) {
   int64_t each = getPartsARank(shifted);
   if (each == 1 || !isStriped(shifted.axis))
@@ -67,7 +67,7 @@ int64_t NestExpander::getNumberInLayout(const ShiftedLoop &shifted,
 }
 
 /// How many steps of a shifted loop some rank needs, at least one.
-int64_t NestExpander::countSteps(const ShiftedLoop &shifted) {
+int64_t NestSchedule::countSteps(const ShiftedLoop &shifted) {
   StringRef name = shifted.axis.getValue();
   // Parts within parts that another loop visits are not known here.
   for (LoopAttr loop : loops)
