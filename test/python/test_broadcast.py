@@ -179,6 +179,17 @@ def test_keys_and_values_come_in_panels(program, levels, layout):
     assert "K and V are broadcast panel by panel" in sentence(read_placed(schedule))
 
 
+@pytest.mark.parametrize(("sq", "sk"), [(13, 18), (18, 13), (1, 21)])
+def test_striped_panels_of_more_keys_than_queries(sq, sk):
+    layout = {"sq": "striped(1)", "sk": "striped(1)"}
+    made = mc.programs.attention(b=3, h=2, sq=sq, sk=sk, d=4, mask="causal", layout=layout)
+    schedule = mc.Schedule(made, mc.Mesh(gpu=4)).parallelize("sq", "gpu")
+    for keys in ("K", "V"):
+        schedule.shard(keys, "sk", "gpu", reads="broadcast")
+    found = trial(schedule.compile())
+    assert found.right, found.errors
+
+
 def test_the_text_of_a_plan_does_not_grow_with_the_ranks():
     sizes = {
         len(summa(n, n, m=64, n=64, depth=64).compile().spmd.splitlines()) for n in (2, 4, 8)

@@ -282,3 +282,12 @@ def test_chunks_of_slices_of_results_are_fetched(mesh, b):
 def test_pieces_of_rows_of_nothing(layout, recipe, mesh):
     """A kernel takes the length of its rows from an operand that has no elements."""
     check(matmul(depth=0, layout={"i": layout}), mesh, recipe)
+
+
+@pytest.mark.parametrize("layout", ["striped(1)", "striped(2)"])
+@pytest.mark.parametrize("mesh", ONE_LEVEL)
+@pytest.mark.parametrize("shift", ["", "; shift(k_inner, by=j, offset=1)"])
+def test_no_slice_of_a_striped_axis_is_made_of_finer_parts(layout, mesh, shift):
+    recipe = "tile(k, 2); tile(k_inner, 3); " if not shift else "tile(k, 2); "
+    recipe += "reorder(k_outer, i); parallelize(j, gpu); shift(i, by=j, offset=1, reads=pull)"
+    check(matmul(depth=21, layout={"k": layout}), mesh, recipe + shift)

@@ -32,8 +32,15 @@ void NestSchedule::findSlice(LoopAttr loop, Ring &ring) {
   assert(isOpenAround(loop, axis, ring.factors) && "a part is in pieces");
   auto around =
       ArrayRef(loops).take_while([&](LoopAttr outer) { return outer != loop; });
+  ArrayRef<LoopAttr> inside = ArrayRef(loops).drop_front(around.size());
   for (DimAttr dim : cast<BufferType>(ring.buffer.getType()).getDims()) {
     if (dim.isConstant() || dim.getAxis() == axis)
+      continue;
+    // No part of a striped axis is made of finer ones: all of it moves.
+    bool isCutInside = llvm::any_of(inside, [&](LoopAttr inner) {
+      return inner.isOver(dim.getAxis()) && inner.getParts() != 1;
+    });
+    if (isStriped(dim.getAxis()) && isCutInside)
       continue;
     int64_t count = 1;
     bool moves = false;

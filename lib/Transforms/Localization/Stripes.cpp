@@ -73,9 +73,14 @@ void ProgramLocalizer::convertStriped(LaunchOp op, StringRef queryAxis,
                                   mask.getRight(), ArrayRef<int64_t>());
   if (isDealtOneByOne(queries.axis) && isDealtOneByOne(keys.axis) &&
       queries.range.count == keys.range.count) {
+    // There may be more keys than queries, or fewer.
     auto getNumbers = [&](const Shard &shard) -> RunBuilder::Span {
+      if (mask.getDocuments().empty())
+        return {constant(0), layouts.size(shard.axis, shard.range)};
+      Value end = builder.fold<arith::MinSIOp>(
+          op.getLoc(), document.end, constant(shard.axis.getExtent()));
       return {layouts.countBelow(shard.axis, shard.range, document.begin),
-              layouts.countBelow(shard.axis, shard.range, document.end)};
+              layouts.countBelow(shard.axis, shard.range, end)};
     };
     launchBand(op, within, queries, getNumbers(queries), keys, getNumbers(keys),
                DenseBoolArrayAttr());
